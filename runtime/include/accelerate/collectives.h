@@ -1,0 +1,179 @@
+#pragma once
+
+/// The values behind Accelerator::reduce, share, mine, gather and broadcast. Numbers travel in tensors;
+/// what is here packs and unpacks them with their types kept.
+
+#include <accelerate/export.h>
+#include <torch/types.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace accelerate::detail {
+
+ACCELERATE_API bool alone();
+
+/// Replaces each tensor by the sum over the ranks (fresh, same type), in as few all-reduces as types allow.
+ACCELERATE_API void reduce_tensors(std::vector<torch::Tensor>& tensors);
+/// Writes `value` over `target`, whatever graph it is part of.
+ACCELERATE_API void overwrite(const torch::Tensor& target, const torch::Tensor& value);
+ACCELERATE_API torch::Tensor gather(const torch::Tensor& rows, bool drop_ghosts);
+ACCELERATE_API torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process);
+ACCELERATE_API void wait_for_everyone();
+
+/// Local rows / global rows of the training batch in hand, 1/N without one; 0 on a ghost.
+ACCELERATE_API double row_share();
+/// Whether the training batch in hand is a ghost.
+ACCELERATE_API bool holds_ghost();
+ACCELERATE_API torch::Tensor share_tensor(const torch::Tensor& x);
+
+template <typename T>
+inline constexpr bool is_number = std::is_arithmetic_v<T>;
+
+/// Packing: a value becomes tensors (fresh or not), and is made again from the reduced ones.
+template <typename T, typename = void>
+struct Pack {
+  static_assert(!std::is_same_v<T, T>,
+                "accelerate: reduce() takes tensors, numbers, and std::array or std::vector of them");
+};
+
+template <>
+struct Pack<torch::Tensor> {
+  static void put(std::vector<torch::Tensor>& out, const torch::Tensor& x) { out.push_back(x); }
+  static torch::Tensor take(const torch::Tensor*& in, const torch::Tensor&) { return *in++; }
+  static void take_in_place(const torch::Tensor*& in, torch::Tensor& x) { overwrite(x, *in++); }
+};
+
+/// Integers travel as 64 bits (sums wrap as their unsigned twins do), everything else as double.
+template <typename T>
+struct Pack<T, std::enable_if_t<is_number<T>>> {
+  using Wide = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  static void put(std::vector<torch::Tensor>& out, const T& x) {
+    out.push_back(torch::scalar_tensor(static_cast<Wide>(x), torch::CppTypeToScalarType<Wide>::value));
+  }
+  static T take(const torch::Tensor*& in, const T&) { return static_cast<T>((in++)->item<Wide>()); }
+  static void take_in_place(const torch::Tensor*& in, T& x) { x = take(in, x); }
+};
+
+template <typename List>
+struct PackList {
+  static void put(std::vector<torch::Tensor>& out, const List& list) {
+    for (const auto& x : list) {
+      Pack<typename List::value_type>::put(out, x);
+    }
+  }
+  static List take(const torch::Tensor*& in, const List& list) {
+    List result(list);
+    take_in_place(in, result, [](auto& x, auto&& value) { x = std::forward<decltype(value)>(value); });
+    return result;
+  }
+  static void take_in_place(const torch::Tensor*& in, List& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if constexpr (std::is_same_v<typename List::value_type, torch::Tensor>) {
+        overwrite(list[i], *in++);
+      } else {
+        list[i] = Pack<typename List::value_type>::take(in, list[i]);
+      }
+    }
+  }
+
+ private:
+  template <typename Assign>
+  static void take_in_place(const torch::Tensor*& in, List& list, Assign assign) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      typename List::value_type x = list[i];  // by value: std::vector<bool> hands out proxies
+      assign(x, Pack<typename List::value_type>::take(in, x));
+      list[i] = std::move(x);
+    }
+  }
+};
+
+template <typename T, typename A>
+struct Pack<std::vector<T, A>> : PackList<std::vector<T, A>> {};
+template <typename T, std::size_t N>
+struct Pack<std::array<T, N>> : PackList<std::array<T, N>> {};
+
+template <typename Value, typename... Values>
+auto reduce(const Value& value, const Values&... values) {
+  if constexpr (sizeof...(Values) == 0) {
+    if (alone()) {
+      return Value(value);
+    }
+    std::vector<torch::Tensor> tensors;
+    Pack<Value>::put(tensors, value);
+    reduce_tensors(tensors);
+    const torch::Tensor* in = tensors.data();
+    return Pack<Value>::take(in, value);
+  } else {
+    using Result = std::tuple<Value, Values...>;
+    if (alone()) {
+      return Result(value, values...);
+    }
+    std::vector<torch::Tensor> tensors;
+    Pack<Value>::put(tensors, value);
+    (Pack<Values>::put(tensors, values), ...);
+    reduce_tensors(tensors);
+    const torch::Tensor* in = tensors.data();
+    return Result{Pack<Value>::take(in, value), Pack<Values>::take(in, values)...};  // braces: left to right
+  }
+}
+
+template <typename... Values>
+void reduce_in_place(Values&... values) {
+  static_assert(sizeof...(Values) > 0, "accelerate: reduce_() takes at least one argument");
+  if (alone()) {
+    return;
+  }
+  std::vector<torch::Tensor> tensors;
+  (Pack<Values>::put(tensors, values), ...);
+  reduce_tensors(tensors);
+  const torch::Tensor* in = tensors.data();
+  (Pack<Values>::take_in_place(in, values), ...);
+}
+
+template <typename Value>
+Value share(const Value& x) {
+  if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
+    return share_tensor(x);
+  } else {
+    static_assert(is_number<Value>, "accelerate: share() and mean() take tensors and floating-point numbers");
+    static_assert(!std::is_integral_v<Value>,
+                  "accelerate: a share of an integer isn't an integer; convert the argument to double");
+    return alone() ? x : static_cast<Value>(holds_ghost() ? 0.0 : x * row_share());
+  }
+}
+
+template <typename Value>
+Value mine(const Value& x) {
+  if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
+    return holds_ghost() ? torch::zeros_like(x) : x;
+  } else {
+    static_assert(is_number<Value>, "accelerate: mine() and sum() take tensors and numbers");
+    return holds_ghost() ? Value{} : x;
+  }
+}
+
+template <typename Value>
+Value broadcast(const Value& x, int64_t from_process) {
+  if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
+    return broadcast_tensor(x, from_process);
+  } else {
+    static_assert(is_number<Value>, "accelerate: broadcast() takes tensors and numbers");
+    if (alone()) {
+      return x;
+    }
+    auto bytes = torch::empty({static_cast<int64_t>(sizeof(Value))}, torch::kUInt8);
+    std::memcpy(bytes.data_ptr(), &x, sizeof(Value));
+    bytes = broadcast_tensor(bytes, from_process);
+    Value result;
+    std::memcpy(&result, bytes.data_ptr(), sizeof(Value));
+    return result;
+  }
+}
+
+}  // namespace accelerate::detail

@@ -1,0 +1,133 @@
+#pragma once
+
+/// How Accelerator::prepare() recognises what it is given: by type, at compile time.
+
+#include <accelerate/export.h>
+#include <torch/data/dataloader/base.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/pimpl.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/schedulers/lr_scheduler.h>
+#include <torch/optim/schedulers/reduce_on_plateau_scheduler.h>
+#include <torch/types.h>
+
+#include <array>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace accelerate::detail {
+
+/// What the library needs of a loader that was made by accelerate::make_data_loader.
+class ACCELERATE_API LoaderControl {
+ public:
+  virtual ~LoaderControl();
+  /// From now on batches arrive on the process's device.
+  virtual void deliver_to_device() = 0;
+};
+
+/// What one call of prepare() was given, sorted by kind; each in the order of the arguments.
+struct Preparation {
+  std::vector<torch::nn::Module*> models;
+  std::vector<torch::Tensor> tensors;
+  std::vector<torch::optim::Optimizer*> optimizers;
+  std::vector<LoaderControl*> loaders;
+  bool foreign_loader = false;                             // a loader that torch::data made
+  std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
+};
+
+ACCELERATE_API void prepare(const Preparation& preparation);
+[[noreturn]] ACCELERATE_API void throw_null_argument(const char* kind);
+
+/// What prepare() returns: its only argument, or a tuple of all; references for lvalues.
+template <typename... Args>
+struct PreparedType {
+  using type = std::tuple<Args...>;
+};
+template <typename Arg>
+struct PreparedType<Arg> {
+  using type = Arg;
+};
+template <typename... Args>
+using Prepared = typename PreparedType<Args...>::type;
+
+template <typename>
+inline constexpr bool always_false = false;
+
+template <typename Contained>
+std::true_type is_holder(const torch::nn::ModuleHolder<Contained>*);
+std::false_type is_holder(...);
+
+template <typename D, typename B, typename R>
+std::true_type is_loader(const torch::data::DataLoaderBase<D, B, R>*);
+std::false_type is_loader(...);
+
+template <typename T>
+struct is_owner : std::is_pointer<T> {};
+template <typename T>
+struct is_owner<std::shared_ptr<T>> : std::true_type {};
+template <typename T, typename D>
+struct is_owner<std::unique_ptr<T, D>> : std::true_type {};
+
+template <typename T>
+struct is_list : std::false_type {};
+template <typename T, typename A>
+struct is_list<std::vector<T, A>> : std::true_type {};
+template <typename T, std::size_t N>
+struct is_list<std::array<T, N>> : std::true_type {};
+
+template <typename D, typename B, typename R>
+void collect_loader(Preparation& preparation, torch::data::DataLoaderBase<D, B, R>& loader) {
+  if (auto* control = dynamic_cast<LoaderControl*>(&loader)) {
+    preparation.loaders.push_back(control);
+  } else {
+    preparation.foreign_loader = true;
+  }
+}
+
+template <typename Arg>
+void collect(Preparation& preparation, Arg& arg) {
+  using T = std::remove_cv_t<Arg>;
+  if constexpr (std::is_base_of_v<torch::nn::Module, T>) {
+    preparation.models.push_back(const_cast<T*>(&arg));  // a module moves its parameters, not itself
+  } else if constexpr (std::is_same_v<T, torch::nn::AnyModule>) {
+    if (arg.is_empty()) {
+      throw_null_argument("an empty torch::nn::AnyModule");
+    }
+    preparation.owners.push_back(arg.ptr());
+    preparation.models.push_back(preparation.owners.back().get());
+  } else if constexpr (decltype(is_holder(static_cast<T*>(nullptr)))::value) {
+    if (arg.is_empty()) {
+      throw_null_argument("an empty module holder");
+    }
+    preparation.owners.push_back(arg.ptr());
+    preparation.models.push_back(preparation.owners.back().get());
+  } else if constexpr (std::is_base_of_v<torch::Tensor, T>) {
+    preparation.tensors.push_back(arg);
+  } else if constexpr (std::is_base_of_v<torch::optim::Optimizer, T>) {
+    preparation.optimizers.push_back(const_cast<T*>(&arg));
+  } else if constexpr (decltype(is_loader(static_cast<T*>(nullptr)))::value) {
+    collect_loader(preparation, const_cast<T&>(arg));
+  } else if constexpr (std::is_base_of_v<torch::optim::LRScheduler, T> ||
+                       std::is_base_of_v<torch::optim::ReduceLROnPlateauScheduler, T>) {
+    // Its steps are equal on all ranks already.
+  } else if constexpr (is_owner<T>::value) {
+    if (arg == nullptr) {
+      throw_null_argument("a null pointer");
+    }
+    collect(preparation, *arg);
+  } else if constexpr (is_list<T>::value) {
+    for (auto& element : arg) {
+      collect(preparation, element);
+    }
+  } else {
+    static_assert(always_false<T>,
+                  "accelerate: prepare() takes modules, module holders, AnyModule, leaf tensors, optimizers, "
+                  "torch::data loaders and learning-rate schedulers (and pointers to them, and vectors of "
+                  "them); this argument is none of these");
+  }
+}
+
+}  // namespace accelerate::detail

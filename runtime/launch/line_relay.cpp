@@ -1,0 +1,69 @@
+#include "line_relay.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace accelerate::launch {
+
+namespace {
+
+constexpr std::size_t kLinesKept = 10;
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+// A reader that has gone away is no reason to stop training, so errors are left alone.
+void WriteAll(int sink, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(sink, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+LineRelay::LineRelay(int source, int sink, std::string prefix)
+    : source_(source), sink_(sink), prefix_(std::move(prefix)) {}
+
+void LineRelay::Pump() {
+  // A pipe holds 64 KiB; taking no more than that in one go keeps a rank that writes without end from holding us here.
+  std::array<char, 64 * 1024> buffer;
+  if (!is_open()) return;
+  const ssize_t size = read(source_, buffer.data(), buffer.size());
+  if (size > 0) return Feed({buffer.data(), static_cast<std::size_t>(size)});
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (!line_.empty()) EmitLine();
+  Close();
+}
+
+void LineRelay::Finish() {
+  Pump();
+  if (!line_.empty()) EmitLine();
+  Close();
+}
+
+void LineRelay::Feed(std::string_view text) {
+  for (const char c : text) {
+    if (c == '\n' || line_.size() >= kLongestLine) EmitLine();
+    // A carriage return starts the line anew, as on a terminal: of a progress bar, the last state is passed on.
+    if (c != '\n' && !line_.empty() && line_.back() == '\r') line_.clear();
+    if (c != '\n') line_.push_back(c);
+  }
+}
+
+void LineRelay::EmitLine() {
+  if (!line_.empty() && line_.back() == '\r') line_.pop_back();
+  WriteAll(sink_, prefix_ + line_ + "\n");
+  last_lines_.push_back(std::move(line_));
+  if (last_lines_.size() > kLinesKept) last_lines_.pop_front();
+  line_.clear();
+}
+
+void LineRelay::Close() {
+  if (is_open()) close(source_);
+  source_ = -1;
+}
+
+}  // namespace accelerate::launch

@@ -1,0 +1,563 @@
+"""Runs accelerate-cpp as a user would, with small shell scripts in the place of training programs.
+
+Usage: launch_test.py /path/to/accelerate-cpp [unittest arguments]
+"""
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+COMMAND = "accelerate-cpp"  # replaced by the first argument
+PATIENCE = 20  # seconds; nothing here should take more than two
+
+# What `accelerate config` of the Python package writes for four processes on CPUs.
+PYTHON_FILE = """\
+compute_environment: LOCAL_MACHINE
+debug: true
+distributed_type: MULTI_CPU
+downcast_bf16: 'no'
+enable_cpu_affinity: false
+ipex_config:
+  ipex: false
+machine_rank: 0
+main_training_function: main
+mixed_precision: bf16
+mpirun_config:
+  mpirun_ccl: '1'
+  mpirun_hostfile: /home/user/hostfile
+num_machines: 1
+num_processes: 4
+rdzv_backend: static
+same_network: true
+tpu_env: []
+tpu_use_cluster: false
+tpu_use_sudo: false
+use_cpu: true
+"""
+
+
+def is_running(process):
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {PATIENCE} s until {what}")
+        time.sleep(0.01)
+
+
+class LaunchTestCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        ours = ("ACCELERATE_", "CUDA_VISIBLE", "OMP_", "XDG_", "RANK", "MASTER_", "WORLD_", "LOCAL_", "TORCHELASTIC_")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        self.environment["HOME"] = os.path.join(self.folder, "home")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def read(self, name):
+        with open(self.path(name)) as file:
+            return file.read()
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def program(self, script, name="program"):
+        """A program that runs `script`; $RANK tells the ranks apart."""
+        path = self.write(name, "#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
+        return path
+
+    def run_command(self, *arguments, stdin="", **variables):
+        return subprocess.run(
+            [COMMAND, *arguments],
+            cwd=self.folder,
+            env={**self.environment, **variables},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def start(self, *arguments):
+        process = subprocess.Popen(
+            [COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+        def end():
+            process.kill()
+            process.communicate()
+
+        self.addCleanup(end)
+        return process
+
+    def process_ids(self, *names):
+        """The numbers in files that programs write, once they are all there."""
+
+        def text(name):
+            return self.read(name) if os.path.exists(self.path(name)) else ""
+
+        wait_until(lambda: all(text(name).endswith("\n") for name in names), f"{names} are written")
+        ids = [int(text(name)) for name in names]
+        for process in ids:
+            self.addCleanup(lambda process=process: is_running(process) and os.kill(process, signal.SIGKILL))
+        return ids
+
+    def assert_gone(self, processes):
+        wait_until(lambda: not any(is_running(process) for process in processes), f"{processes} are gone")
+
+
+class CommandLine(LaunchTestCase):
+    def test_bare_call_prints_help(self):
+        result = self.run_command()
+        self.assertEqual(result.returncode, 1)
+        for command in ("config", "env", "launch"):
+            self.assertIn(f"\n  {command} ", result.stdout)
+
+    def test_version(self):
+        result = self.run_command("--version")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, r"^accelerate-cpp \d+\.\d+\.\d+\n$")
+
+    def test_help_states_exit_codes(self):
+        for command in ([], ["launch"], ["config"], ["config", "default"], ["env"]):
+            result = self.run_command(*command, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("Exit code: 0; ", result.stdout)
+
+    def test_mistakes_exit_with_2(self):
+        program = self.program("exit 0\n")
+        for arguments, message in [
+            (["lunch"], "lunch"),
+            (["launch"], "no program to launch"),
+            (["launch", "--no_such_flag", program], "--no_such_flag"),
+            (["launch", "-n", "0", program], "--num_processes: '0'"),
+            (["launch", "--num-processes", "two", program], "--num_processes: 'two'"),
+            (["launch", "--mixed_precision", "fp8", program], "--mixed_precision: 'fp8'"),
+            (["launch", "--config_file", "missing.yaml", program], "missing.yaml"),
+            (["launch", "-n", "4", "--num_machines", "2", program], "--main_process_ip"),
+            (["env", "--config_file", "missing.yaml"], "missing.yaml"),
+        ]:
+            with self.subTest(arguments):
+                result = self.run_command(*arguments)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn("[accelerate-cpp] error: ", result.stderr)
+                self.assertIn(message, result.stderr)
+
+
+class Launch(LaunchTestCase):
+    def test_environment_of_each_rank(self):
+        program = self.program('env > env.$RANK; printf "%s\\n" "$*" > arguments.$RANK\n')
+        flags = ["-n", "2", "--cpu", "--mixed-precision", "bf16"]
+        result = self.run_command("launch", *flags, program, "-n", "5", "--cpu")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ports = set()
+        for rank in (0, 1):
+            variables = dict(line.split("=", 1) for line in self.read(f"env.{rank}").splitlines() if "=" in line)
+            self.assertEqual(variables["RANK"], str(rank))
+            self.assertEqual(variables["LOCAL_RANK"], str(rank))
+            self.assertEqual(variables["WORLD_SIZE"], "2")
+            self.assertEqual(variables["LOCAL_WORLD_SIZE"], "2")
+            self.assertEqual(variables["MASTER_ADDR"], "127.0.0.1")
+            self.assertEqual(variables["OMP_NUM_THREADS"], str(max(1, len(os.sched_getaffinity(0)) // 2)))
+            self.assertEqual(variables["ACCELERATE_USE_CPU"], "true")
+            self.assertEqual(variables["ACCELERATE_MIXED_PRECISION"], "bf16")
+            self.assertEqual(variables["CUDA_VISIBLE_DEVICES"], "")
+            self.assertNotIn("ACCELERATE_DEBUG_MODE", variables)
+            self.assertNotIn("ACCELERATE_STDOUT", variables)
+            self.assertEqual(self.read(f"arguments.{rank}"), "-n 5 --cpu\n")
+            ports.add(int(variables["MASTER_PORT"]))
+        self.assertEqual(len(ports), 1)
+
+    def test_variables_of_the_user(self):
+        names = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "TORCHELASTIC_USE_AGENT_STORE", "MASTER_PORT")
+        program = self.program("echo " + ",".join("$" + name for name in names) + "\n")
+        result = self.run_command(
+            "launch", "-q", "-n1", program, OMP_NUM_THREADS="7", CUDA_VISIBLE_DEVICES="3", MASTER_PORT="none",
+            TORCHELASTIC_USE_AGENT_STORE="True",
+        )
+        self.assertRegex(result.stdout, r"^7,3,,\d+\n$")
+        self.assertEqual(result.stderr, "")
+
+    def test_default_number_of_processes(self):
+        program = self.program("echo $WORLD_SIZE > world.$RANK\n")
+        result = self.run_command("launch", program, CUDA_VISIBLE_DEVICES="0,1,2")
+        self.assertIn("[accelerate-cpp] num_processes: 3 (3 CUDA devices; ", result.stderr)
+        self.assertEqual(self.read("world.2"), "3\n")
+        result = self.run_command("launch", "--cpu", program, CUDA_VISIBLE_DEVICES="0,1,2")
+        self.assertIn("[accelerate-cpp] num_processes: 1 (CPU only; ", result.stderr)
+
+    def test_output_and_input(self):
+        program = self.program('read word; echo "out $RANK $word"; echo "err $RANK" >&2\n')
+        result = self.run_command("launch", "-n", "3", "--", program, stdin="hello\n")
+        self.assertEqual(
+            sorted(result.stdout.splitlines()), ["[rank 1] out 1 ", "[rank 2] out 2 ", "out 0 hello"]
+        )
+        for line in ("err 0", "[rank 1] err 1", "[rank 2] err 2"):
+            self.assertIn(line, result.stderr.splitlines())
+
+    def test_log_dir(self):
+        program = self.program("echo $ACCELERATE_STDOUT\n")
+        result = self.run_command("launch", "--log-dir", "a/logs", program)
+        self.assertEqual(result.stdout, "a/logs\n")
+        self.assertTrue(os.path.isdir(self.path("a/logs")))
+        self.write("file", "")
+        self.assertEqual(self.run_command("launch", "--log_dir", "file/logs", program).returncode, 2)
+
+    def test_program_on_path(self):
+        self.program("echo found\n", "my-training")
+        path = self.folder + ":" + self.environment["PATH"]
+        self.assertEqual(self.run_command("launch", "my-training", PATH=path).stdout, "found\n")
+
+    def test_program_named_as_a_command(self):
+        result = self.run_command("launch", "env", "WORD=1", "sh", "-c", "echo $WORD $RANK")
+        self.assertEqual(result.stdout, "1 0\n", result.stderr)
+
+    def test_program_that_cannot_be_started(self):
+        self.write("data", "text\n")
+        os.chmod(self.write("noformat", "text\n"), 0o755)
+        os.chmod(self.write("nointerpreter", "#!/no/such/interpreter\n"), 0o755)
+        self.program("exit 0\n", "here")
+        for program, message in [
+            ("./missing", "does not exist"),
+            ("./data", "not executable"),
+            (self.folder, "is a folder"),
+            ("here", "did you mean ./here?"),
+            ("./noformat", "must begin with #!"),
+            ("./nointerpreter", "interpreter is missing"),
+        ]:
+            with self.subTest(program):
+                result = self.run_command("launch", "-n", "2", program)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(message, result.stderr)
+
+    def test_port(self):
+        program = self.program("echo $MASTER_PORT\n")
+        with socket.socket() as listener:
+            listener.bind(("", 0))
+            listener.listen()
+            port = str(listener.getsockname()[1])
+            result = self.run_command("launch", "--main_process_port", port, program)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"port {port} cannot be used", result.stderr)
+        self.assertEqual(self.run_command("launch", "--main_process_port", port, program).stdout, port + "\n")
+
+    def test_dry_run(self):
+        program = self.program("touch ran\n")
+        result = self.run_command(
+            "launch", "--dry-run", "-n", "4", "--num_machines", "2", "--machine_rank", "1", "--main_process_ip",
+            "10.0.0.1", "--gpu_ids", "0,1", "--debug", program, "it's", "", OMP_NUM_THREADS="1",
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = [
+            f"RANK={rank} LOCAL_RANK={rank - 2} WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 "
+            f"ACCELERATE_DEBUG_MODE=true CUDA_VISIBLE_DEVICES=0,1 {program} 'it'\\''s' ''"
+            for rank in (2, 3)
+        ]
+        self.assertEqual(result.stdout.splitlines(), lines)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+
+class Failure(LaunchTestCase):
+    def test_exit_code_of_the_first_to_fail(self):
+        program = self.program('[ $RANK = 0 ] && exec sleep 60\necho "out of luck" >&2\nexit 3\n')
+        start = time.monotonic()
+        result = self.run_command("launch", "-n", "2", program)
+        self.assertLess(time.monotonic() - start, 5)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("[accelerate-cpp] rank 1 exited with code 3\n", result.stderr)
+        self.assertIn("\n    out of luck\n", result.stderr)
+        self.assertIn("[accelerate-cpp] stopping the other 1 rank\n", result.stderr)
+
+    def test_others_that_fail_on_its_account(self):
+        program = self.program(
+            "[ $RANK = 2 ] && touch failing && exit 7\n"
+            "while [ ! -e failing ]; do sleep 0.01; done\nsleep 0.05; exit 1\n"
+        )
+        result = self.run_command("launch", "-n", "3", program)
+        self.assertEqual(result.returncode, 7)
+        self.assertIn("[accelerate-cpp] rank 2 exited with code 7\n", result.stderr)
+        self.assertIn("[accelerate-cpp] rank 0 also failed: it exited with code 1\n", result.stderr)
+        self.assertIn("[accelerate-cpp] rank 1 also failed: it exited with code 1\n", result.stderr)
+
+    def test_killed_by_a_signal(self):
+        program = self.program("[ $RANK = 0 ] && exec sleep 60\nkill -9 $$\n")
+        result = self.run_command("launch", "-n", "2", program)
+        self.assertEqual(result.returncode, 128 + 9)
+        self.assertIn("[accelerate-cpp] rank 1 was killed by signal 9 (Killed); ", result.stderr)
+
+    def test_rank_that_ignores_sigterm_is_killed(self):
+        program = self.program(
+            "[ $RANK = 0 ] && sleep 0.3 && exit 4\ntrap '' TERM\necho $$ > id\nwhile :; do sleep 0.05; done\n"
+        )
+        result = self.run_command("launch", "-n", "2", "--grace_period", "0.3", program)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("1 rank did not stop within 0.3 s: killed", result.stderr)
+        self.assert_gone(self.process_ids("id"))
+
+    def test_no_grandchild_outlives_the_group(self):
+        # One in the process group of its rank and one in a session of its own.
+        program = self.program(
+            "sleep 60 & echo $! > plain.$RANK\nsetsid sh -c 'echo $$ > session.'$RANK'; exec sleep 60' &\n"
+            "while [ ! -s session.0 -o ! -s session.1 ]; do sleep 0.01; done\n"
+            "[ $RANK = 1 ] && exit 3\nwait\n"
+        )
+        result = self.run_command("launch", "-n", "2", program)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assert_gone(self.process_ids("plain.0", "plain.1", "session.0", "session.1"))
+
+    def test_background_process_does_not_hold_up_success(self):
+        program = self.program("sleep 60 & echo $! > id.$RANK\necho done $RANK\n")
+        process = self.start("launch", "-n", "2", program)
+        self.assertEqual(process.wait(timeout=PATIENCE), 0)
+        for left in self.process_ids("id.0", "id.1"):
+            os.kill(left, signal.SIGKILL)
+
+    def test_much_output_is_not_lost(self):
+        program = self.program("[ $RANK = 0 ] && exit 0\nseq 100000\n")
+        lines = self.run_command("launch", "-n", "2", program).stdout.splitlines()
+        self.assertEqual(len(lines), 100000)
+        self.assertEqual(lines[-1], "[rank 1] 100000")
+
+
+class Signals(LaunchTestCase):
+    SLEEPER = "echo $$ > id.$RANK\nexec sleep 60\n"
+
+    def test_sigterm_is_forwarded(self):
+        process = self.start("launch", "-n", "2", self.program(self.SLEEPER))
+        ids = self.process_ids("id.0", "id.1")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertIn("got signal 15 (Terminated)", stderr)
+        self.assertNotIn("rank 1 was killed", stderr)
+        self.assert_gone(ids)
+
+    def test_program_may_end_well_on_a_signal(self):
+        script = "trap 'echo saved > saved.$RANK; exit 0' INT\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
+        process = self.start("launch", "-n", "2", self.program(script))
+        self.process_ids("id.0", "id.1")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.read("saved.1"), "saved\n")
+
+    def test_user_signal_does_not_stop_the_group(self):
+        script = "trap 'echo > got.$RANK; exit 0' USR1\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
+        process = self.start("launch", "-n", "2", self.program(script))
+        self.process_ids("id.0", "id.1")
+        process.send_signal(signal.SIGUSR1)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(os.path.exists(self.path("got.1")))
+
+    def test_second_signal_kills(self):
+        script = "trap '' INT\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
+        process = self.start("launch", "-n", "2", self.program(script))
+        ids = self.process_ids("id.0", "id.1")
+        process.send_signal(signal.SIGINT)
+        time.sleep(1.2)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        self.assert_gone(ids)
+
+    def test_ranks_die_with_the_launcher(self):
+        process = self.start("launch", "-n", "2", self.program(self.SLEEPER))
+        ids = self.process_ids("id.0", "id.1")
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        self.assert_gone(ids)
+
+    def test_nohup_stays_in_force(self):
+        program = self.program(self.SLEEPER)
+        process = subprocess.Popen(
+            ["nohup", COMMAND, "launch", program],
+            cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        ids = self.process_ids("id.0")
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll())
+        process.terminate()
+        process.wait(timeout=PATIENCE)
+        self.assert_gone(ids)
+
+
+class Terminal(LaunchTestCase):
+    def test_rank_0_has_the_terminal(self):
+        """Rank 0 sees a terminal, may read from it, and Ctrl-C reaches every rank once."""
+        program = self.program(
+            "if [ $RANK = 0 ]; then read word; stty -echo; test -t 0 -a -t 1 -a -t 2 && echo \"terminal $word\"; fi\n"
+            "trap 'echo stopped >> stopped.$RANK; exit 0' INT\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
+        )
+        process, terminal = pty.fork()
+        if process == 0:
+            os.chdir(self.folder)
+            os.execve(COMMAND, [COMMAND, "launch", "-n", "2", program], self.environment)
+        self.addCleanup(os.close, terminal)
+        output = b""
+        os.write(terminal, b"hello\n")
+        end = time.monotonic() + PATIENCE
+        while b"terminal hello" not in output and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.1)[0]:
+                output += os.read(terminal, 4096)
+        self.assertIn(b"terminal hello", output)
+        self.process_ids("id.0", "id.1")
+        os.write(terminal, b"\x03")
+        wait_until(lambda: not is_running(process), "the launcher has ended")
+        status = os.waitpid(process, 0)[1]
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        self.assertEqual(self.read("stopped.0"), "stopped\n")
+        self.assertEqual(self.read("stopped.1"), "stopped\n")
+
+
+class ConfigurationFile(LaunchTestCase):
+    def test_file_of_the_python_package_is_obeyed(self):
+        self.write("python.yaml", PYTHON_FILE)
+        names = ("WORLD_SIZE", "ACCELERATE_USE_CPU", "ACCELERATE_MIXED_PRECISION", "ACCELERATE_DEBUG_MODE")
+        program = self.program("echo " + " ".join("$" + name for name in names) + "\n")
+        result = self.run_command("launch", "--config_file", "python.yaml", program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("4 true bf16 true"), 4)
+        self.assertIn("[accelerate-cpp] configuration: python.yaml\n", result.stderr)
+        self.assertIn("warning: python.yaml:11:1: 'mpirun_config' ", result.stderr)
+
+    def test_precedence(self):
+        program = self.program("[ $RANK = 0 ] && echo $WORLD_SIZE $ACCELERATE_MIXED_PRECISION; exit 0\n")
+        self.write("accelerate.yaml", "num_processes: 2\nmixed_precision: bf16\nuse_cpu: true\n")
+        result = self.run_command("launch", program)
+        self.assertEqual(result.stdout, "2 bf16\n")
+        self.assertIn("[accelerate-cpp] configuration: ./accelerate.yaml\n", result.stderr)
+        variables = {"ACCELERATE_MIXED_PRECISION": "fp16"}
+        self.assertEqual(self.run_command("launch", program, **variables).stdout, "2 fp16\n")
+        result = self.run_command("launch", "--mixed_precision", "no", "-n", "1", program, **variables)
+        self.assertEqual(result.stdout, "1 no\n")
+        result = self.run_command("launch", "--no_config", program)
+        self.assertEqual(result.stdout, "1\n")
+        self.assertIn("[accelerate-cpp] configuration: no file\n", result.stderr)
+
+    def test_bad_files(self):
+        for text, place in [
+            ("num_processes: [1\n", "accelerate.yaml:2:1: "),
+            ("num_processes: many\n", "accelerate.yaml:1:16: num_processes: 'many' "),
+            ("use_cpu: true\nmixed_precision: fp17\n", "accelerate.yaml:2:18: mixed_precision: 'fp17' "),
+        ]:
+            with self.subTest(text):
+                self.write("accelerate.yaml", text)
+                result = self.run_command("launch", self.program("exit 0\n"))
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(place, result.stderr)
+
+
+class Config(LaunchTestCase):
+    USER_FILE = "home/.config/accelerate-cpp/default_config.yaml"
+
+    def test_default(self):
+        result = self.run_command("config", "default", "--num_processes", "2", "--cpu", "--mixed_precision", "bf16")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(
+            self.read(self.USER_FILE),
+            "compute_environment: LOCAL_MACHINE\ndistributed_type: 'MULTI_CPU'\nnum_processes: 2\nnum_machines: 1\n"
+            "machine_rank: 0\nmixed_precision: 'bf16'\nuse_cpu: true\ndebug: false\n",
+        )
+        program = self.program("[ $RANK = 1 ] && echo $ACCELERATE_MIXED_PRECISION; exit 0\n")
+        result = self.run_command("launch", program)
+        self.assertEqual(result.stdout, "[rank 1] bf16\n")
+        self.assertIn(f"configuration: {self.path(self.USER_FILE)}\n", result.stderr)
+
+    def test_default_does_not_overwrite(self):
+        self.write("mine.yaml", "old\n")
+        result = self.run_command("config", "default", "--config_file", "mine.yaml")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--force", result.stderr)
+        self.assertEqual(self.read("mine.yaml"), "old\n")
+        self.assertEqual(self.run_command("config", "--config_file", "mine.yaml", "default", "--force").returncode, 0)
+        self.assertIn("num_processes: ", self.read("mine.yaml"))
+
+    def test_unwritable(self):
+        self.write("file", "")
+        result = self.run_command("config", "default", "--config_file", "file/config.yaml")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("cannot write file/config.yaml", result.stderr)
+
+    def test_wizard_one_machine(self):
+        answers = ["2", "", "no", "many", "2", "fp17", "bf16"]
+        result = self.run_command("config", stdin="\n".join(answers) + "\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("'many' is not a whole number", result.stdout)
+        self.assertIn("'fp17' is not one of", result.stdout)
+        self.assertEqual(
+            self.read(self.USER_FILE),
+            "compute_environment: LOCAL_MACHINE\ndistributed_type: 'MULTI_CPU'\nnum_processes: 2\nnum_machines: 1\n"
+            "machine_rank: 0\nmixed_precision: 'bf16'\nuse_cpu: true\ndebug: false\n",
+        )
+
+    def test_wizard_several_machines(self):
+        answers = ["3", "2", "5", "1", "", "10.0.0.1", "", "yes", "3", "8", "0,1,2,3", ""]
+        result = self.run_command("config", "--config_file", "new.yaml", stdin="\n".join(answers) + "\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(
+            self.read("new.yaml"),
+            "compute_environment: LOCAL_MACHINE\ndistributed_type: 'MULTI_GPU'\nnum_processes: 8\nnum_machines: 2\n"
+            "machine_rank: 1\nmain_process_ip: '10.0.0.1'\nmain_process_port: 29500\ngpu_ids: '0,1,2,3'\n"
+            "mixed_precision: 'no'\nuse_cpu: false\ndebug: true\n",
+        )
+
+    def test_wizard_asks_before_replacing(self):
+        self.write("mine.yaml", "old\n")
+        self.assertEqual(self.run_command("config", "--config_file", "mine.yaml", stdin="\n").returncode, 0)
+        self.assertEqual(self.read("mine.yaml"), "old\n")
+
+    def test_wizard_without_answers(self):
+        result = self.run_command("config", stdin="1\n")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("answers ended early", result.stderr)
+        self.assertFalse(os.path.exists(self.path(self.USER_FILE)))
+
+
+class Env(LaunchTestCase):
+    def test_markdown_and_json(self):
+        self.write("accelerate.yaml", "num_processes: 2\n")
+        result = self.run_command("env", ACCELERATE_USE_CPU="1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("- configuration: `./accelerate.yaml`\n", result.stdout)
+        self.assertIn("  - num_processes: `2` (from ./accelerate.yaml)\n", result.stdout)
+        report = json.loads(self.run_command("env", "--json", ACCELERATE_USE_CPU="1").stdout)
+        self.assertEqual(report["configuration"]["num_processes"], {"value": "2", "from": "./accelerate.yaml"})
+        self.assertEqual(report["configuration"]["use_cpu"], {"value": "true", "from": "ACCELERATE_USE_CPU"})
+        self.assertEqual(report["variables"]["ACCELERATE_USE_CPU"], "1")
+        self.assertEqual(report["cpus"], len(os.sched_getaffinity(0)))
+
+
+if __name__ == "__main__":
+    COMMAND = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

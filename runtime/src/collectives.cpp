@@ -1,0 +1,158 @@
+#include <accelerate/collectives.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "state.h"
+
+namespace accelerate::detail {
+namespace {
+
+/// Larger tensors aren't copied together with others, nor widened.
+constexpr int64_t kLarge = 1 << 16;
+
+/// The types in which small values travel together. Sums of small integers are exact in 64 bits.
+at::ScalarType wide(at::ScalarType type) {
+  return at::isIntegralType(type, /*includeBool=*/true) ? at::kLong : at::kDouble;
+}
+
+/// A copy's bytes, one after the other (a view needs a stride of 1 even where a dimension has one element).
+at::Tensor bytes_of(const at::Tensor& x) {
+  at::Tensor flat = torch::empty({x.numel()}, x.options());
+  flat.copy_(x.detach().reshape({-1}));
+  return flat.view(torch::kUInt8);
+}
+
+}  // namespace
+
+void reduce_tensors(std::vector<torch::Tensor>& tensors) {
+  State& s = state();
+  std::map<std::pair<int, at::ScalarType>, std::vector<size_t>> together;  // by device and travelling type
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    at::Tensor& x = tensors[i];
+    TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": reduce() was given an undefined tensor");
+    x = x.detach();
+    const bool narrow = at::isIntegralType(x.scalar_type(), true) && x.scalar_type() != at::kLong;
+    if (x.is_complex() || (x.numel() > kLarge && !narrow)) {
+      at::Tensor sum = x.is_complex() ? at::view_as_real(x).contiguous().clone() : x.contiguous().clone();
+      s.group->sum(sum, "a tensor");
+      x = x.is_complex() ? at::view_as_complex(sum) : sum;
+    } else {
+      const int device = x.is_cpu() ? -1 : x.device().index();
+      together[{device, wide(x.scalar_type())}].push_back(i);
+    }
+  }
+  for (const auto& [kind, indices] : together) {
+    std::vector<at::Tensor> flat;
+    for (const size_t i : indices) {
+      flat.push_back(tensors[i].reshape({-1}).to(kind.second));
+    }
+    at::Tensor sum = flat.size() == 1 ? flat[0].clone() : torch::cat(flat);
+    s.group->sum(sum, indices.size() == 1 ? "a value" : std::to_string(indices.size()) + " values");
+    int64_t begin = 0;
+    for (const size_t i : indices) {
+      at::Tensor& x = tensors[i];
+      const at::Tensor part = sum.narrow(0, begin, x.numel());
+      begin += x.numel();
+      x = part.reshape(x.sizes()).to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+    }
+  }
+}
+
+void overwrite(const torch::Tensor& target, const torch::Tensor& value) { target.detach().copy_(value); }
+
+double row_share() {
+  const State& s = state();
+  if (!s.training_loader) {
+    return 1.0 / static_cast<double>(ranks());
+  }
+  return s.training_slice.ghost
+             ? 0
+             : static_cast<double>(s.training_slice.rows) / static_cast<double>(s.training_slice.global_rows);
+}
+
+bool holds_ghost() {
+  const State& s = state();
+  return s.training_slice.ghost;
+}
+
+torch::Tensor share_tensor(const torch::Tensor& x) {
+  if (alone()) {
+    return x;
+  }
+  TORCH_CHECK(x.is_floating_point() || x.is_complex(), "[accelerate] rank ", rank(),
+              ": share() and mean() take floating-point tensors, and this one is ", x.scalar_type(),
+              "; convert it first");
+  if (!holds_ghost()) {
+    return x * row_share();
+  }
+  // Selected, not multiplied: a statistic of a single row may be not-a-number. The graph stays, so that all
+  // ranks reach the same parameters.
+  return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
+}
+
+torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
+  State& s = state();
+  at::Tensor x = given.dim() == 0 ? given.reshape({1}) : given;
+  if (s.alone()) {
+    return x;
+  }
+  x = x.detach();
+  if (drop_ghosts && s.last_batch_is_ghost) {
+    x = x.narrow(0, 0, 0);
+  }
+  // First the numbers of rows, then as many bytes of every rank as the longest has.
+  int64_t row_bytes = static_cast<int64_t>(x.element_size());
+  for (int64_t d = 1; d < x.dim(); ++d) {
+    row_bytes *= x.size(d);
+  }
+  const at::Tensor mine =
+      torch::tensor({x.size(0), row_bytes, x.dim(), static_cast<int64_t>(x.scalar_type())}, torch::kInt64);
+  const std::vector<at::Tensor> all = s.group->gather(mine, "numbers of rows");
+  int64_t longest = 0;
+  for (size_t other = 0; other < all.size(); ++other) {
+    TORCH_CHECK(torch::equal(all[other].narrow(0, 1, 3), all[0].narrow(0, 1, 3)), "[accelerate] rank ", rank(), " of ",
+                ranks(), ": gather() needs equal types and equal shapes but for dimension 0; rank ", other,
+                " has rows of ", all[other][1].item<int64_t>(), " bytes in ", all[other][2].item<int64_t>(),
+                " dimensions, rank 0 of ", all[0][1].item<int64_t>(), " in ", all[0][2].item<int64_t>());
+    longest = std::max(longest, all[other][0].item<int64_t>());
+  }
+  at::Tensor bytes = torch::zeros({longest * row_bytes}, x.options().dtype(torch::kUInt8));
+  if (x.numel() > 0) {
+    bytes.narrow(0, 0, x.size(0) * row_bytes).copy_(bytes_of(x));
+  }
+  const std::vector<at::Tensor> parts =
+      longest * row_bytes > 0 ? s.group->gather(bytes, "rows") : std::vector<at::Tensor>(all.size(), bytes);
+  std::vector<int64_t> shape = x.sizes().vec();
+  std::vector<at::Tensor> rows;
+  for (size_t other = 0; other < parts.size(); ++other) {
+    shape[0] = all[other][0].item<int64_t>();
+    rows.push_back(parts[other].narrow(0, 0, shape[0] * row_bytes).view(x.scalar_type()).reshape(shape));
+  }
+  return torch::cat(rows);
+}
+
+torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {
+  State& s = state();
+  TORCH_CHECK(from_process >= 0 && from_process < ranks(), "[accelerate] rank ", rank(), ": there is no rank ",
+              from_process, " to broadcast from");
+  if (s.alone()) {
+    return x;
+  }
+  at::Tensor bytes = bytes_of(x);
+  if (bytes.numel() > 0) {
+    s.group->broadcast(bytes, from_process, "a value");
+  }
+  return bytes.view(x.scalar_type()).reshape(x.sizes());
+}
+
+void wait_for_everyone() {
+  State& s = state();
+  if (!s.alone()) {
+    at::Tensor nothing = torch::zeros({1}, torch::kInt64);
+    s.group->sum(nothing, "wait_for_everyone()");
+  }
+}
+
+}  // namespace accelerate::detail

@@ -1,0 +1,2 @@
+#pragma once
+// Nothing of this header is needed by ProcessGroupGloo.hpp. See README.md.

@@ -1,0 +1,51 @@
+#pragma once
+
+/// The ranks of the job and what they say to each other: c10d's process group and store, with errors that
+/// name the rank, the operation and who is missing.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "environment.h"
+
+namespace accelerate::detail {
+
+class Group {
+ public:
+  /// Meets the other ranks. `cuda`: also prepare for CUDA tensors, of the current device.
+  Group(const Environment& environment, bool cuda);
+  ~Group();
+
+  /// In place, over all ranks; `what` names the thing in errors. Tensors must be contiguous and equal in
+  /// shape on all ranks.
+  void sum(at::Tensor& x, const std::string& what);
+  void maximum(at::Tensor& x, const std::string& what);
+  void broadcast(at::Tensor& x, int64_t root, const std::string& what);
+  void broadcast_many(const std::vector<at::Tensor>& tensors, int64_t root, const std::string& what);
+  /// One tensor of each rank, in rank order.
+  std::vector<at::Tensor> gather(const at::Tensor& x, const std::string& what);
+
+  /// Runs something that communicates, with the errors of the above.
+  void guard(const std::string& operation, const std::function<void()>& run);
+
+  /// Throws what guard() throws, for an error that was caught elsewhere.
+  [[noreturn]] void fail(const std::string& operation, const std::exception& error, int64_t seconds);
+
+  /// The end of this process: says so to the others, waits a moment for them to come here as well, then
+  /// leaves. With `failed` it doesn't wait. Never throws.
+  void leave(bool failed);
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace accelerate::detail

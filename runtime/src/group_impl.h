@@ -1,0 +1,25 @@
+#pragma once
+
+/// The c10d side of Group, for the files that use c10d themselves.
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "group.h"
+
+namespace accelerate::detail {
+
+struct Group::Impl {
+  Environment environment;
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  bool broken = false;  // an operation failed; nothing of this is usable any more
+};
+
+/// Each is in its own file: their headers are heavy, and NCCL's may be absent.
+void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store, const Environment& environment,
+              bool for_cuda);
+bool has_nccl();
+void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store, const Environment& environment);
+
+}  // namespace accelerate::detail

@@ -1,0 +1,382 @@
+#include "models.h"
+
+#include <c10/util/flat_hash_map.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <chrono>
+#include <sstream>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <unordered_set>
+#include <utility>
+
+#include "c10d_compat.h"
+#include "group_impl.h"
+#include "same_on_all.h"
+
+namespace accelerate::detail {
+
+struct Models::Model {
+  std::string name;
+  std::vector<at::Tensor> parameters;  // trainable or not, without duplicates; keeps their addresses taken
+  std::vector<std::string> names;
+  std::vector<bool> sparse;  // whose gradients are sparse
+  std::vector<at::Tensor> buffers;
+
+  /// What the reducer was built for; it has to be built again where that changes.
+  struct Trained {
+    size_t index;
+    at::ScalarType dtype;
+    at::Device device;
+    bool operator==(const Trained& other) const {
+      return index == other.index && dtype == other.dtype && device == other.device;
+    }
+  };
+  std::vector<Trained> trained;
+  bool find_unused = false;
+  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
+
+  /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
+  int64_t backwards = 0;
+  std::vector<at::Tensor> originals;  // the buffers' values when the model was prepared; none once written
+  std::vector<bool> written;
+};
+
+namespace {
+
+bool trainable(const at::Tensor& parameter) { return parameter.requires_grad(); }
+
+/// The tensor as collectives take it: outside of any graph, and real.
+at::Tensor plain(const at::Tensor& x) { return x.is_complex() ? at::view_as_real(x.detach()) : x.detach(); }
+
+/// Weights of embeddings that were told to make sparse gradients.
+std::unordered_set<const c10::TensorImpl*> sparse_weights(const torch::nn::Module& module) {
+  std::unordered_set<const c10::TensorImpl*> result;
+  const auto look = [&](const torch::nn::Module& m) {
+    if (const auto* embedding = dynamic_cast<const torch::nn::EmbeddingImpl*>(&m);
+        embedding && embedding->options.sparse()) {
+      result.insert(embedding->weight.unsafeGetTensorImpl());
+    }
+    if (const auto* bag = dynamic_cast<const torch::nn::EmbeddingBagImpl*>(&m); bag && bag->options.sparse()) {
+      result.insert(bag->weight.unsafeGetTensorImpl());
+    }
+  };
+  look(module);  // which may stand on the stack, where modules() can't take it from
+  for (const auto& m : module.modules(/*include_self=*/false)) {
+    look(*m);
+  }
+  return result;
+}
+
+/// A gradient of zero for a parameter, of the layout that its real ones have.
+at::Tensor zero_gradient(const at::Tensor& parameter, bool sparse) {
+  if (!sparse) {
+    return at::zeros_like(parameter);
+  }
+  return at::sparse_coo_tensor(at::zeros({1, 0}, parameter.options().dtype(at::kLong)),
+                               at::zeros({0, parameter.size(1)}, parameter.options()), parameter.sizes());
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.options().type_equal(b.options()) && at::equal(a.detach(), b);
+}
+
+bool from_communication(const std::exception& error) {
+  if (dynamic_cast<const c10::DistError*>(&error)) {
+    return true;
+  }
+  const std::string text = error.what();
+  for (const char* origin : {"gloo", "NCCL", "Reducer", "reduction in the prior iteration"}) {
+    if (text.find(origin) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Models::Models() = default;
+Models::~Models() = default;
+
+void Models::clear() {
+  owners_.clear();
+  for (auto& model : models_) {
+    try {
+      model->reducer.reset();
+    } catch (const std::exception&) {
+      // Its destructor may find hooks gone; nothing is left to be done about that.
+    }
+  }
+  models_.clear();
+}
+
+void Models::add(Group& group, const torch::nn::Module& module) {
+  forget_dead();
+  auto model = std::make_unique<Model>();
+  model->name = module.name();
+  const auto sparse = sparse_weights(module);
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const at::Tensor& parameter = item.value();
+    if (parameter.defined() && !owners_.count(parameter.unsafeGetTensorImpl()) &&
+        seen.insert(parameter.unsafeGetTensorImpl()).second) {
+      model->parameters.push_back(parameter);
+      model->names.push_back(item.key());
+      model->sparse.push_back(sparse.count(parameter.unsafeGetTensorImpl()) > 0);
+    }
+  }
+  for (const auto& known : models_) {
+    for (const at::Tensor& buffer : known->buffers) {
+      seen.insert(buffer.unsafeGetTensorImpl());
+    }
+  }
+  for (const at::Tensor& buffer : module.buffers()) {
+    if (buffer.defined() && seen.insert(buffer.unsafeGetTensorImpl()).second) {
+      model->buffers.push_back(buffer);
+    }
+  }
+  add_model(group, std::move(model));
+}
+
+void Models::add(Group& group, const std::vector<torch::Tensor>& parameters, const std::string& name) {
+  forget_dead();
+  auto model = std::make_unique<Model>();
+  model->name = name;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& parameter = parameters[i];
+    if (parameter.defined() && !owners_.count(parameter.unsafeGetTensorImpl()) &&
+        seen.insert(parameter.unsafeGetTensorImpl()).second) {
+      model->parameters.push_back(parameter);
+      model->names.push_back("parameter " + std::to_string(i));
+      model->sparse.push_back(false);
+    }
+  }
+  add_model(group, std::move(model));
+}
+
+void Models::add_model(Group& group, std::unique_ptr<Model> model) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < model->parameters.size(); ++i) {
+    lines.push_back(describe(model->names[i], model->parameters[i]));
+  }
+  for (size_t i = 0; i < model->buffers.size(); ++i) {
+    lines.push_back(describe("buffer " + std::to_string(i), model->buffers[i]));
+  }
+  check_same_on_all(group, "prepare(" + model->name + ")", lines);
+  if (lines.empty()) {
+    return;  // prepared before
+  }
+  std::vector<at::Tensor> tensors;
+  for (const at::Tensor& parameter : model->parameters) {
+    tensors.push_back(plain(parameter));
+  }
+  for (const at::Tensor& buffer : model->buffers) {
+    tensors.push_back(plain(buffer));
+  }
+  group.broadcast_many(tensors, 0, "the parameters of " + model->name);
+  for (const at::Tensor& buffer : model->buffers) {
+    model->originals.push_back(buffer.detach().clone());
+  }
+  model->written.assign(model->buffers.size(), false);
+  for (size_t i = 0; i < model->parameters.size(); ++i) {
+    owners_[model->parameters[i].unsafeGetTensorImpl()] = Owner{model.get(), i};
+  }
+  models_.push_back(std::move(model));
+}
+
+/// A model that only this class and its reducer still know is of no use to anyone. (The reducer refers to a
+/// parameter three times: itself, in a bucket, and through the accumulator of its gradient.)
+void Models::forget_dead() {
+  const auto unused = [](const Model& model, size_t references) {
+    for (const at::Tensor& parameter : model.parameters) {
+      if (parameter.use_count() > references) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (auto it = models_.begin(); it != models_.end();) {
+    Model& model = **it;
+    if (model.reducer && unused(model, 4)) {
+      model.reducer.reset();  // if it's in use after all, the next backward builds another one
+      model.trained.clear();
+    }
+    if (!model.reducer && !model.parameters.empty() && unused(model, 1)) {
+      for (const at::Tensor& parameter : model.parameters) {
+        owners_.erase(parameter.unsafeGetTensorImpl());
+      }
+      it = models_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
+  ska::flat_hash_map<Model*, std::vector<size_t>> reached;
+  ska::flat_hash_set<const torch::autograd::Node*> visited;
+  std::vector<const torch::autograd::Node*> todo{loss.grad_fn().get()};
+  visited.insert(todo.back());
+  while (!todo.empty()) {
+    const torch::autograd::Node* node = todo.back();
+    todo.pop_back();
+    if (node->next_edges().empty()) {  // a leaf of the graph, or a function without inputs
+      if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
+        const auto owner = owners_.find(leaf->variable.unsafeGetTensorImpl());
+        if (owner != owners_.end()) {
+          reached[owner->second.model].push_back(owner->second.index);
+        }
+      }
+      continue;
+    }
+    for (const auto& edge : node->next_edges()) {
+      if (edge.function && visited.insert(edge.function.get()).second) {
+        todo.push_back(edge.function.get());
+      }
+    }
+  }
+  std::vector<Reached> result;
+  for (const auto& model : models_) {
+    const auto it = reached.find(model.get());
+    if (it != reached.end()) {
+      result.push_back(Reached{model.get(), it->second.size(), std::move(it->second)});
+    }
+  }
+  return result;
+}
+
+/// Builds the model's reducer if there is none for the parameters that are trained now, and arms it.
+void Models::make_ready(Group& group, const Reached& reached) {
+  Model& model = *reached.model;
+  std::vector<Model::Trained> trained;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    if (trainable(model.parameters[i])) {
+      trained.push_back({i, model.parameters[i].scalar_type(), model.parameters[i].device()});
+    }
+  }
+  const bool partly = reached.parameters != trained.size();
+  const bool changed = !(trained == model.trained);
+  if (!model.reducer || changed || (partly && !model.find_unused)) {
+    model.reducer.reset();  // its hooks go first
+    model.find_unused = partly || (model.find_unused && !changed);
+    model.trained = trained;
+    ReducerArguments arguments;
+    for (const Model::Trained& t : trained) {
+      arguments.names[arguments.parameters.size()] = model.names[t.index];
+      arguments.parameters.push_back(model.parameters[t.index]);
+      arguments.sparse.push_back(model.sparse[t.index]);
+    }
+    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
+        arguments.parameters, {c10d::kDefaultFirstBucketBytes, c10d::kDefaultBucketBytesCap}, arguments.sparse));
+    arguments.buckets.assign(buckets.rbegin(), buckets.rend());  // gradients come from the last layer first
+    arguments.group = group.impl().group;
+    arguments.find_unused = model.find_unused;
+    model.reducer = make_reducer(std::move(arguments));
+    model.logger = std::make_shared<c10d::Logger>(model.reducer);
+    model.reducer->set_logger(model.logger);
+    model.logger->set_construction_data_and_log(model.name, {}, -1, /*broadcast_buffers=*/false,
+                                                /*has_sync_bn=*/false, /*static_graph=*/false);
+  }
+}
+
+/// Gives all ranks rank 0's running statistics. Which buffers the forward pass writes to is found out by
+/// looking, and agreed on after 1, 2, 4, ... calls, so that tables that never change aren't sent.
+void Models::agree_on_buffers(Group& group, Model& model) {
+  if (model.buffers.empty()) {
+    return;
+  }
+  const int64_t n = ++model.backwards;
+  if ((n & (n - 1)) == 0 || n % 256 == 0) {
+    at::Tensor written = at::zeros({static_cast<int64_t>(model.buffers.size())}, at::kInt);
+    auto flags = written.accessor<int, 1>();
+    for (size_t i = 0; i < model.buffers.size(); ++i) {
+      // Values are compared, since batch normalisation writes without changing a tensor's version.
+      flags[static_cast<int64_t>(i)] = model.written[i] || !same(model.buffers[i], model.originals[i]);
+    }
+    group.maximum(written, "the written buffers of " + model.name);
+    for (size_t i = 0; i < model.buffers.size(); ++i) {
+      model.written[i] = flags[static_cast<int64_t>(i)] != 0;
+      if (model.written[i]) {
+        model.originals[i].reset();
+      }
+    }
+  }
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < model.buffers.size(); ++i) {
+    if (model.written[i]) {
+      tensors.push_back(plain(model.buffers[i]));
+    }
+  }
+  group.broadcast_many(tensors, 0, "the buffers of " + model.name);
+}
+
+void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, const BackwardArguments& arguments) {
+  const auto run = [&](const at::Tensor& gradient) {
+    loss.backward(gradient, arguments.retain_graph, arguments.create_graph, arguments.inputs);
+  };
+  if (!loss.grad_fn() || (!arguments.gradient.defined() && loss.numel() != 1)) {
+    run(arguments.gradient);  // LibTorch's own error, or a leaf
+    return;
+  }
+  at::Tensor gradient = arguments.gradient;
+  if (coefficient != 1) {
+    gradient = gradient.defined() ? gradient * coefficient : at::full_like(loss.detach(), coefficient);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    if (arguments.inputs) {
+      // Only these get gradients, which is nothing that a reducer could wait for.
+      run(gradient);
+      for (const at::Tensor& input : *arguments.inputs) {
+        if (owners_.count(input.unsafeGetTensorImpl())) {
+          at::Tensor total = input.grad().detach().contiguous().clone();
+          group.sum(total, "a gradient");
+          input.grad().detach().copy_(total / group.impl().environment.world_size);
+        }
+      }
+      return;
+    }
+    const std::vector<Reached> reached = reach(loss);
+    for (const Reached& r : reached) {
+      make_ready(group, r);
+      r.model->reducer->rebuild_buckets();
+      r.model->reducer->prepare_for_forward();
+      r.model->reducer->prepare_for_backward({loss});
+    }
+    if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
+      // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
+      std::vector<at::Tensor> roots, zeros;
+      for (const Reached& r : reached) {
+        for (const size_t i : r.indices) {
+          roots.push_back(r.model->parameters[i]);
+          zeros.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
+        }
+      }
+      if (!roots.empty()) {
+        torch::autograd::backward(roots, zeros);
+      }
+    } else {
+      run(gradient);
+    }
+    for (const Reached& r : reached) {
+      r.model->reducer->check_finalized();
+    }
+    for (const Reached& r : reached) {
+      agree_on_buffers(group, *r.model);
+    }
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    if (text.find("[accelerate]") != std::string::npos || !from_communication(error)) {
+      throw;
+    }
+    const auto seconds = std::chrono::steady_clock::now() - start;
+    group.fail("backward (all-reduce of gradients)", error,
+               std::chrono::duration_cast<std::chrono::seconds>(seconds).count());
+  }
+}
+
+}  // namespace accelerate::detail

@@ -1,0 +1,66 @@
+#pragma once
+
+/// Prepared models, and the backward pass that averages their gradients with c10d's Reducer.
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace accelerate::detail {
+
+class Group;
+
+/// The arguments of torch::Tensor::backward.
+struct BackwardArguments {
+  torch::Tensor gradient;
+  std::optional<bool> retain_graph;
+  bool create_graph = false;
+  std::optional<torch::TensorList> inputs;
+};
+
+class Models {
+ public:
+  Models();
+  ~Models();
+
+  /// Checks that the module is the same on all ranks and makes it equal to rank 0's. Parameters that
+  /// belong to a module prepared earlier stay with that one. (collective)
+  void add(Group& group, const torch::nn::Module& module);
+  /// The same for parameters without a module.
+  void add(Group& group, const std::vector<torch::Tensor>& parameters, const std::string& name);
+
+  /// loss.backward() with the ranks' gradients weighted by `coefficient` and averaged. (collective)
+  void backward(Group& group, const torch::Tensor& loss, double coefficient, const BackwardArguments& arguments);
+
+  /// Forgets all models; nothing of c10d is referred to any more.
+  void clear();
+
+ private:
+  struct Model;
+  struct Owner {
+    Model* model;
+    size_t index;  // among the model's parameters
+  };
+  /// How much of a model a loss depends on.
+  struct Reached {
+    Model* model;
+    size_t parameters;
+    std::vector<size_t> indices;
+  };
+
+  void add_model(Group& group, std::unique_ptr<Model> model);
+  void forget_dead();
+  std::vector<Reached> reach(const torch::Tensor& loss) const;
+  static void make_ready(Group& group, const Reached& reached);
+  static void agree_on_buffers(Group& group, Model& model);
+
+  std::vector<std::unique_ptr<Model>> models_;  // in the order of preparation, which is the same on all ranks
+  std::unordered_map<const c10::TensorImpl*, Owner> owners_;
+};
+
+}  // namespace accelerate::detail

@@ -1,0 +1,220 @@
+#include "random.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/ops/alpha_dropout_native.h>
+#include <ATen/ops/dropout_native.h>
+#include <ATen/ops/feature_alpha_dropout_native.h>
+#include <ATen/ops/feature_dropout_native.h>
+#include <accelerate/data.h>
+#include <torch/library.h>
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "state.h"
+
+namespace accelerate::detail {
+namespace {
+
+/// A 32-bit seed for this rank's stream (splitmix64's finaliser; mt19937 takes 32 bits).
+uint64_t own_seed(uint64_t common_seed) {
+  uint64_t x = common_seed + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(rank() + 1);
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return (x ^ (x >> 31)) & 0xFFFFFFFFULL;
+}
+
+at::CPUGeneratorImpl& default_generator() {
+  return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+}
+
+/// The stream that isn't in the default generator just now: this rank's own, or, while that is in use, the
+/// common one.
+struct Streams {
+  std::recursive_mutex mutex;  // held while the own stream is in use
+  int depth = 0;
+  std::optional<uint64_t> common_seed;  // that the own stream was made from
+  at::mt19937 engine;
+  std::optional<float> float_sample;
+  std::optional<double> double_sample;
+
+  void swap() {
+    at::CPUGeneratorImpl& generator = default_generator();
+    std::lock_guard<std::mutex> lock(generator.mutex_);
+    const at::mt19937 other = generator.engine();
+    const auto other_float = generator.next_float_normal_sample();
+    const auto other_double = generator.next_double_normal_sample();
+    generator.set_engine(engine);
+    generator.set_next_float_normal_sample(float_sample);
+    generator.set_next_double_normal_sample(double_sample);
+    engine = other;
+    float_sample = other_float;
+    double_sample = other_double;
+  }
+
+  /// manual_seed() restarts both streams. A generator that was just seeded has 1 number `left` and its `next`
+  /// at 0, which it sets without reading it at the first draw; a 1 there tells that we have been here since.
+  bool restart_needed() {
+    at::CPUGeneratorImpl& generator = default_generator();
+    std::lock_guard<std::mutex> lock(generator.mutex_);
+    at::mt19937 common = generator.engine();
+    at::mt19937_data_pod data = common.data();
+    const bool just_seeded = data.left_ == 1 && data.next_ == 0;
+    if (just_seeded) {
+      data.next_ = 1;
+      common.set_data(data);
+      generator.set_engine(common);
+    }
+    const bool other_seed = common_seed != generator.current_seed();
+    common_seed = generator.current_seed();
+    return just_seeded || other_seed;
+  }
+
+  void enter() {
+    mutex.lock();
+    if (depth++ > 0) {
+      return;
+    }
+    if (restart_needed()) {
+      engine = at::mt19937(own_seed(default_generator().current_seed()));
+      float_sample.reset();
+      double_sample.reset();
+    }
+    swap();
+  }
+
+  void leave() {
+    if (--depth == 0) {
+      swap();
+    }
+    mutex.unlock();
+  }
+};
+
+Streams& streams() {
+  static auto* const instance = new Streams;
+  return *instance;
+}
+
+/// The same on a CUDA device, whose generator is a seed and an offset.
+class OwnCudaStream {
+ public:
+  explicit OwnCudaStream(const at::Tensor& x) {
+    if (!x.is_cuda()) {
+      return;
+    }
+    generator_ = at::globalContext().defaultGenerator(x.device());
+    std::lock_guard<std::mutex> lock(generator_.mutex());
+    seed_ = generator_.current_seed();
+    offset_ = generator_.get_offset();
+    own_ = &own(x.device());
+    if (own_->common_seed != seed_ || offset_ < own_->common_offset) {  // manual_seed() restarts both streams
+      *own_ = Own{seed_, 0, 0};
+    }
+    own_->common_offset = offset_;
+    generator_.set_current_seed(own_seed(seed_));
+    generator_.set_offset(own_->offset);
+  }
+  ~OwnCudaStream() {
+    if (generator_.defined()) {
+      std::lock_guard<std::mutex> lock(generator_.mutex());
+      own_->offset = generator_.get_offset();
+      generator_.set_current_seed(seed_);
+      generator_.set_offset(offset_);
+    }
+  }
+  OwnCudaStream(const OwnCudaStream&) = delete;
+  OwnCudaStream& operator=(const OwnCudaStream&) = delete;
+
+ private:
+  struct Own {
+    std::optional<uint64_t> common_seed;
+    uint64_t common_offset = 0, offset = 0;
+  };
+  static Own& own(const at::Device& device) {
+    static auto* const streams = new std::map<at::DeviceIndex, Own>;
+    return (*streams)[device.index()];
+  }
+
+  at::Generator generator_;
+  Own* own_ = nullptr;
+  uint64_t seed_ = 0, offset_ = 0;
+};
+
+/// LibTorch's own implementation of a dropout operator, inside this rank's stream.
+template <at::Tensor (*dropout)(const at::Tensor&, double, bool)>
+at::Tensor separated(const at::Tensor& x, double p, bool train) {
+  if (!train || p == 0) {
+    return dropout(x, p, train);
+  }
+  OwnRandomStream cpu;
+  OwnCudaStream cuda(x);
+  return dropout(x, p, train);
+}
+
+template <at::Tensor& (*dropout)(at::Tensor&, double, bool)>
+at::Tensor& separated_in_place(at::Tensor& x, double p, bool train) {
+  if (!train || p == 0) {
+    return dropout(x, p, train);
+  }
+  OwnRandomStream cpu;
+  OwnCudaStream cuda(x);
+  return dropout(x, p, train);
+}
+
+void add_kernels(torch::Library& library) {
+  library.impl("dropout", TORCH_FN(separated<&at::native::dropout>));
+  library.impl("dropout_", TORCH_FN(separated_in_place<&at::native::dropout_>));
+  library.impl("feature_dropout", TORCH_FN(separated<&at::native::feature_dropout>));
+  library.impl("feature_dropout_", TORCH_FN(separated_in_place<&at::native::feature_dropout_>));
+  library.impl("alpha_dropout", TORCH_FN(separated<&at::native::alpha_dropout>));
+  library.impl("alpha_dropout_", TORCH_FN(separated_in_place<&at::native::alpha_dropout_>));
+  library.impl("feature_alpha_dropout", TORCH_FN(separated<&at::native::feature_alpha_dropout>));
+  library.impl("feature_alpha_dropout_", TORCH_FN(separated_in_place<&at::native::feature_alpha_dropout_>));
+}
+
+}  // namespace
+
+void separate_dropout() {
+  // These operators are composites, so their own kernels stand for all keys; a kernel at an autograd key
+  // takes precedence there. Calling the native function from it keeps their gradients.
+  static auto* const cpu =
+      new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__);
+  static auto* const cuda =
+      new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__);
+  add_kernels(*cpu);
+  add_kernels(*cuda);
+}
+
+OwnRandomStream::OwnRandomStream() : active_(!state().alone()) {
+  if (active_) {
+    streams().enter();
+  }
+}
+
+OwnRandomStream::~OwnRandomStream() {
+  if (active_) {
+    streams().leave();
+  }
+}
+
+void agree_on_random_state() {
+  State& s = state();
+  if (s.alone()) {
+    return;
+  }
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  at::Tensor bytes;
+  {
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    bytes = generator.get_state();
+  }
+  s.group->broadcast(bytes, 0, "the random state");
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(bytes);
+}
+
+}  // namespace accelerate::detail

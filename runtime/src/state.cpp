@@ -1,0 +1,125 @@
+#include "state.h"
+
+#include <ATen/Parallel.h>
+#include <accelerate/accelerator.h>
+#include <accelerate/version.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "output.h"
+#include "random.h"
+
+namespace accelerate {
+namespace detail {
+namespace {
+
+torch::Device choose_device(const Environment& environment) {
+  if (flag("ACCELERATE_USE_CPU")) {
+    return torch::kCPU;
+  }
+  if (const std::string wanted = variable("ACCELERATE_TORCH_DEVICE"); !wanted.empty()) {
+    return torch::Device(wanted);
+  }
+  if (!torch::cuda::is_available()) {
+    return torch::kCPU;
+  }
+  if (environment.alone()) {
+    return torch::kCUDA;
+  }
+  return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(
+                                         environment.local_rank % static_cast<int64_t>(torch::cuda::device_count())));
+}
+
+/// As many threads for all ranks of a host together as one process would have used.
+void share_threads(const Environment& environment) {
+  if (variable("OMP_NUM_THREADS").empty()) {
+    const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+    at::set_num_threads(static_cast<int>(std::max<int64_t>(1, cores / environment.local_world_size)));
+  }
+}
+
+void at_exit(int status, void*) {
+  State& s = state();
+  const bool failed = status != 0;
+  if (!failed) {
+    s.models.clear();
+  }
+  s.group->leave(failed);
+}
+
+State* make_state() {
+  auto made = std::make_unique<State>();
+  made->environment = read_environment();
+  made->device = choose_device(made->environment);
+  if (made->environment.alone()) {
+    return made.release();
+  }
+  redirect_output(made->environment);
+  const bool cuda = made->device.is_cuda();
+  if (cuda) {
+    c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).setDevice(made->device);
+  } else {
+    share_threads(made->environment);
+  }
+  made->group = std::make_unique<Group>(made->environment, cuda);
+  separate_dropout();
+  return made.release();
+}
+
+}  // namespace
+
+State& state() {
+  // Never destroyed: the library's users may be static objects. What has to end, ends in at_exit, which is
+  // registered here, when c10d's own static objects exist, so that it runs before they go.
+  static State* const instance = make_state();
+  static const bool registered = [] {
+    if (instance->group) {
+      on_exit(at_exit, nullptr);
+    }
+    return true;
+  }();
+  (void)registered;
+  return *instance;
+}
+
+bool alone() { return state().alone(); }
+
+int64_t rank() { return state().environment.rank; }
+
+int64_t ranks() { return state().environment.world_size; }
+
+}  // namespace detail
+
+const char* version() { return ACCELERATE_VERSION; }
+
+Accelerator::Accelerator() { detail::state(); }
+
+torch::Device Accelerator::device() const {
+  detail::State& s = detail::state();
+  s.device_requested = true;
+  return s.device;
+}
+
+torch::Device Accelerator::device(torch::Device original) const {
+  detail::State& s = detail::state();
+  if (s.alone() || !original.is_cuda()) {
+    s.device = original;
+  } else if (!s.device.is_cuda()) {
+    // Either the job was forced onto the CPU, or the program asked for the CPU elsewhere and now wants a GPU.
+    s.device = detail::choose_device(s.environment);
+  }
+  s.device_requested = true;
+  return s.device;
+}
+
+int64_t Accelerator::process_index() const { return detail::state().environment.rank; }
+
+int64_t Accelerator::local_process_index() const { return detail::state().environment.local_rank; }
+
+int64_t Accelerator::num_processes() const { return detail::state().environment.world_size; }
+
+}  // namespace accelerate

@@ -1,0 +1,36 @@
+#pragma once
+
+/// The process's one state, which every Accelerator and loader refers to.
+
+#include <accelerate/data.h>
+#include <torch/types.h>
+
+#include <memory>
+
+#include "environment.h"
+#include "group.h"
+#include "models.h"
+
+namespace accelerate::detail {
+
+struct State {
+  Environment environment;
+  std::unique_ptr<Group> group;  // none alone
+  Models models;
+
+  torch::Device device{torch::kCPU};  // what the program asked for last, or would get
+  bool device_requested = false;      // nothing is moved before the program asks
+
+  const void* training_loader = nullptr;  // that gave the training batch in hand; none if it's gone
+  RowSlice training_slice;                // of that batch
+  const void* last_loader = nullptr;      // that gave the last batch, for training or not
+  bool last_batch_is_ghost = false;
+
+  bool alone() const { return group == nullptr; }
+};
+
+/// Made by the first call, from the environment; with other ranks it returns when all have come. Lives
+/// until the process ends, and is closed by a handler of exit().
+State& state();
+
+}  // namespace accelerate::detail

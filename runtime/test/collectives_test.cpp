@@ -1,0 +1,157 @@
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <type_traits>
+#include <vector>
+
+#include "toys.h"
+
+namespace {
+
+class Collectives : public testing::Test {
+ protected:
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes(), r = accelerator.process_index();
+};
+
+TEST_F(Collectives, ReduceKeepsTypesAndIsExact) {
+  const int64_t large = (int64_t{1} << 60) / n + r;  // beyond double's integers
+  int64_t expected = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    expected += (int64_t{1} << 60) / n + i;
+  }
+  auto sum = accelerator.reduce(large);
+  static_assert(std::is_same_v<decltype(sum), int64_t>);
+  EXPECT_EQ(sum, expected);
+
+  auto [i, f, d, u, t, a, v] = accelerator.reduce(int{3}, 0.5F, 0.25, size_t{7}, torch::tensor({1.5F, 2.5F}),
+                                                  std::array<double, 2>{1, 2}, std::vector<int64_t>{r, 1});
+  static_assert(std::is_same_v<decltype(i), int> && std::is_same_v<decltype(f), float> &&
+                std::is_same_v<decltype(u), size_t>);
+  EXPECT_EQ(i, 3 * n);
+  EXPECT_EQ(f, 0.5F * static_cast<float>(n));
+  EXPECT_EQ(d, 0.25 * static_cast<double>(n));
+  EXPECT_EQ(u, 7U * static_cast<size_t>(n));
+  EXPECT_TRUE(torch::equal(t, torch::tensor({1.5F, 2.5F}) * n));
+  EXPECT_EQ(a[1], 2.0 * static_cast<double>(n));
+  EXPECT_EQ(v[0], n * (n - 1) / 2);
+}
+
+TEST_F(Collectives, ReduceOfTensorsOfEveryType) {
+  for (const auto type : {torch::kUInt8, torch::kInt16, torch::kInt32, torch::kInt64, torch::kFloat16, torch::kBFloat16,
+                          torch::kFloat32, torch::kFloat64, torch::kComplexFloat}) {
+    const auto x = torch::full({2, 3}, 2).to(type);
+    const auto sum = accelerator.reduce(x);
+    EXPECT_EQ(sum.scalar_type(), type);
+    EXPECT_TRUE(torch::equal(sum, torch::full({2, 3}, 2 * n).to(type))) << type;
+    EXPECT_TRUE(torch::equal(x, torch::full({2, 3}, 2).to(type)));  // a fresh value
+  }
+  const auto big = torch::ones({300, 300}) * (r + 1);
+  EXPECT_TRUE(torch::equal(accelerator.reduce(big), torch::ones({300, 300}) * (n * (n + 1) / 2)));
+}
+
+TEST_F(Collectives, ReduceInPlace) {
+  double loss = 1.5;
+  int64_t correct = r;
+  auto x = torch::ones({3}) * r;
+  std::vector<float> list{1, 2};
+  accelerator.reduce_(loss, correct, x, list);
+  EXPECT_EQ(loss, 1.5 * static_cast<double>(n));
+  EXPECT_EQ(correct, n * (n - 1) / 2);
+  EXPECT_TRUE(torch::equal(x, torch::ones({3}) * (n * (n - 1) / 2)));
+  EXPECT_EQ(list[1], 2.0F * static_cast<float>(n));
+}
+
+TEST_F(Collectives, GatherWithUnequalRows) {
+  const auto mine = torch::full({r, 2}, r, torch::kInt16);  // rank 0 has none
+  std::vector<torch::Tensor> expected;
+  for (int64_t i = 0; i < n; ++i) {
+    expected.push_back(torch::full({i, 2}, i, torch::kInt16));
+  }
+  EXPECT_TRUE(torch::equal(accelerator.gather(mine), torch::cat(expected)));
+  EXPECT_TRUE(torch::equal(accelerator.gather(torch::tensor(r)), torch::arange(n)));
+  EXPECT_EQ(accelerator.gather(torch::zeros({0, 3}, torch::kBool)).sizes(), (std::vector<int64_t>{0, 3}));
+  if (n > 1) {
+    EXPECT_THROW(accelerator.gather(torch::zeros({2, 1 + r})), c10::Error);
+  }
+}
+
+TEST_F(Collectives, MeansOverTheGlobalBatch) {
+  auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(
+      toys::Numbers(n > 1 ? 2 * n + 1 : 3).map(torch::data::transforms::Stack<>()), static_cast<size_t>(2 * n));
+  // Batches of 2n rows and of 1: then all ranks but the first hold a ghost.
+  int64_t begin = 0, counted = 0;
+  double total = 0;
+  for (auto& b : *loader) {
+    const auto first = b.data.select(1, 0);
+    const int64_t rows = begin == 0 ? 2 * n : 1;
+    const double mean = static_cast<double>(2 * begin + rows - 1) / 2;
+    EXPECT_NEAR(accelerator.mean(first.mean()).item<double>(), mean, 1e-6);
+    EXPECT_NEAR(accelerator.mean(first.mean().item<float>()), mean, 1e-5);
+    EXPECT_EQ(accelerator.sum(first.size(0)), rows);
+    const auto seen = accelerator.gather_for_metrics(first);
+    EXPECT_TRUE(torch::equal(seen, torch::arange(begin, begin + rows).to(seen.scalar_type())));
+    counted += accelerator.mine(first.size(0));
+    total += accelerator.share(first.mean().item<double>());
+    if (begin > 0 && r > 0) {
+      EXPECT_EQ(accelerator.mine(int64_t{5}), 0);
+      EXPECT_EQ(accelerator.share(torch::full({}, std::numeric_limits<double>::quiet_NaN())).item<double>(), 0);
+    }
+    begin += rows;
+  }
+  EXPECT_EQ(accelerator.reduce(counted), 2 * n + 1);
+  EXPECT_NEAR(accelerator.reduce(total), (2.0 * static_cast<double>(n) - 1) / 2 + 2.0 * static_cast<double>(n), 1e-6);
+}
+
+TEST_F(Collectives, BroadcastAndOutput) {
+  EXPECT_EQ(accelerator.broadcast(r + 5), 5);
+  EXPECT_EQ(accelerator.broadcast(static_cast<float>(r), n - 1), static_cast<float>(n - 1));
+  EXPECT_TRUE(torch::equal(accelerator.broadcast(torch::full({2, 2}, r)), torch::zeros({2, 2}, torch::kInt64)));
+  int called = 0;
+  accelerator.on_main_process([&] { ++called; });
+  EXPECT_EQ(called, accelerator.is_main_process() ? 1 : 0);
+  accelerator.wait_for_everyone();
+}
+
+TEST_F(Collectives, SaveWritesOneFile) {
+  const std::string folder = testing::TempDir() + "accelerate_save_" + std::to_string(accelerator.broadcast(getpid()));
+  accelerator.on_main_process([&] { std::filesystem::create_directory(folder); });
+  accelerator.wait_for_everyone();
+  torch::manual_seed(7);
+  auto model = toys::perceptron();
+  accelerator.prepare(model);
+  const std::string path = folder + "/model.pt";
+  accelerator.save(model, path);
+  auto loaded = toys::perceptron();
+  torch::load(loaded, path);  // on every rank, at once
+  EXPECT_EQ(toys::distance(loaded->parameters(), model->parameters()), 0);
+  accelerator.save(std::vector<torch::Tensor>{torch::full({}, r)}, path.c_str());
+  std::vector<torch::Tensor> tensors;
+  torch::load(tensors, path);
+  EXPECT_EQ(tensors.at(0).item<int64_t>(), 0);
+  std::ostringstream memory;
+  accelerator.save(torch::full({}, r), memory);
+  std::istringstream in(memory.str());
+  torch::Tensor mine;
+  torch::load(mine, in);
+  EXPECT_EQ(mine.item<int64_t>(), r);
+  EXPECT_THROW(accelerator.save(model, folder + "/absent/model.pt"), std::exception);
+  accelerator.wait_for_everyone();
+  if (accelerator.is_main_process()) {
+    size_t files = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) {
+      ++files;
+    }
+    EXPECT_EQ(files, 1U);
+    std::filesystem::remove_all(folder);
+  }
+}
+
+}  // namespace

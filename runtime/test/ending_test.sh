@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# ending_test.sh PROGRAM: jobs that end well do so with 0 and speak once; those that don't, fail on all ranks,
+# soon, with a message that names the rank and the operation.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+program=$1
+export RANKS_SECONDS=60
+failures=0
+fail() {
+  echo "FAILED: $*"
+  echo "$output"
+  failures=$((failures + 1))
+}
+
+output_folder=$(mktemp -d)
+trap 'rm -rf "$output_folder"' EXIT
+for mode in well late exit0; do
+  SECONDS=0
+  output=$(ACCELERATE_STDOUT=$output_folder "$here/run_ranks.sh" 3 "$program" $mode) || fail "$mode: exit code $?"
+  [ "$(grep -c banner <<<"$output")" = 1 ] || fail "$mode: not one banner"
+  [ "$SECONDS" -lt 20 ] || fail "$mode: took $SECONDS s"
+done
+grep -q banner "$output_folder/rank2.out" || fail "rank 2's output isn't in its file"
+
+for mode in return throw exit kill sleep; do
+  SECONDS=0
+  output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 3 "$program" $mode) && fail "$mode: no failure"
+  [ "$SECONDS" -lt 40 ] || fail "$mode: took $SECONDS s"
+  grep -q '\[accelerate\] rank 0 of 3: backward (all-reduce of gradients) failed' <<<"$output" || fail "$mode: message"
+  echo "$mode: $SECONDS s"
+done
+[ "$failures" = 0 ]

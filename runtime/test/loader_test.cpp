@@ -1,0 +1,182 @@
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <type_traits>
+#include <vector>
+
+#include "toys.h"
+
+namespace {
+
+using Batch = std::vector<int64_t>;
+
+Batch indices(const torch::data::Example<>& batch) {
+  Batch result;
+  for (int64_t i = 0; i < batch.data.size(0); ++i) {
+    result.push_back(batch.data[i][0].item<int64_t>());
+  }
+  return result;
+}
+
+struct Case {
+  size_t rows, batch, workers;
+  bool drop_last, random;
+};
+
+const std::vector<Case> kCases = [] {
+  std::vector<Case> result;
+  for (const size_t rows : {1, 2, 7, 12, 23}) {
+    for (const size_t batch : {1, 3, 4, 5, 32}) {
+      for (const size_t workers : {0, 2}) {
+        for (const bool drop_last : {false, true}) {
+          for (const bool random : {false, true}) {
+            result.push_back({rows, batch, workers, drop_last, random});
+          }
+        }
+      }
+    }
+  }
+  return result;
+}();
+
+/// Two epochs of batches.
+template <typename Loader>
+std::vector<Batch> run(Loader& loader) {
+  std::vector<Batch> result;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : loader) {
+      result.push_back(indices(batch));
+    }
+  }
+  return result;
+}
+
+template <typename Make>
+std::vector<Batch> batches(const Case& c, Make make) {
+  torch::manual_seed(5);
+  auto dataset = toys::Numbers(c.rows).map(torch::data::transforms::Stack<>());
+  const auto options = torch::data::DataLoaderOptions(c.batch).workers(c.workers).drop_last(c.drop_last);
+  if (c.random) {
+    auto loader = make(std::move(dataset), torch::data::samplers::RandomSampler(c.rows), options);
+    return run(*loader);
+  }
+  auto loader = make(std::move(dataset), torch::data::samplers::SequentialSampler(c.rows), options);
+  return run(*loader);
+}
+
+const auto kTorch = [](auto dataset, auto sampler, auto options) {
+  return torch::data::make_data_loader(std::move(dataset), std::move(sampler), options);
+};
+const auto kTraining = [](auto dataset, auto sampler, auto options) {
+  return accelerate::make_data_loader(std::move(dataset), std::move(sampler), options);
+};
+const auto kEvaluation = [](auto dataset, auto sampler, auto options) {
+  return accelerate::make_evaluation_data_loader(std::move(dataset), std::move(sampler), options);
+};
+
+TEST(Loader, TrainingBatchesAreSlicesOfTheOriginals) {
+  accelerate::Accelerator accelerator;
+  const auto n = static_cast<size_t>(accelerator.num_processes()), r = static_cast<size_t>(accelerator.process_index());
+  for (const Case& c : kCases) {
+    const auto original = batches(c, kTorch), mine = batches(c, kTraining);
+    ASSERT_EQ(mine.size(), original.size()) << c.rows << ' ' << c.batch << ' ' << c.workers;
+    for (size_t k = 0; k < mine.size(); ++k) {
+      const size_t rows = original[k].size(), each = rows / n, longer = rows % n;
+      const size_t begin = r * each + std::min(r, longer), count = each + (r < longer ? 1 : 0);
+      const Batch expected =
+          count ? Batch(original[k].begin() + begin, original[k].begin() + begin + count) : Batch{original[k][0]};
+      EXPECT_EQ(mine[k], expected) << "rows " << c.rows << " batch " << c.batch << " step " << k;
+    }
+  }
+}
+
+TEST(Loader, EvaluationBatchesAreTheOriginalsInTurn) {
+  accelerate::Accelerator accelerator;
+  const auto n = static_cast<size_t>(accelerator.num_processes()), r = static_cast<size_t>(accelerator.process_index());
+  for (const Case& c : kCases) {
+    const auto original = batches(c, kTorch), mine = batches(c, kEvaluation);
+    std::vector<Batch> expected;
+    for (size_t epoch = 0; epoch < 2; ++epoch) {
+      for (size_t k = 0; k < original.size() / 2; ++k) {
+        if (k % n == r) {
+          expected.push_back(original[epoch * original.size() / 2 + k]);
+        }
+      }
+    }
+    EXPECT_EQ(mine, expected) << "rows " << c.rows << " batch " << c.batch << " workers " << c.workers;
+  }
+}
+
+TEST(Loader, SharesAddUpToOne) {
+  accelerate::Accelerator accelerator;
+  auto loader = accelerate::make_data_loader(toys::Numbers(11).map(torch::data::transforms::Stack<>()), 5);
+  double rows = 0;
+  int steps = 0;
+  for (auto& batch : *loader) {
+    EXPECT_DOUBLE_EQ(accelerator.reduce(accelerator.share(1.0)), 1.0);
+    rows += accelerator.sum(static_cast<double>(batch.data.size(0)));
+    ++steps;
+  }
+  EXPECT_EQ(rows, 11);
+  EXPECT_EQ(steps, 3);
+}
+
+TEST(Loader, RanksDrawTheSameOrderWhateverTheyDrewBefore) {
+  accelerate::Accelerator accelerator;
+  torch::manual_seed(3);
+  torch::rand({1 + accelerator.process_index()});
+  auto loader = accelerate::make_data_loader(toys::Numbers(12).map(torch::data::transforms::Stack<>()), 6);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    torch::Tensor seen = torch::zeros({12}, torch::kInt64);
+    for (auto& batch : *loader) {
+      for (const int64_t i : indices(batch)) {
+        seen[i] += 1;
+      }
+      torch::rand({1 + accelerator.process_index()});
+    }
+    EXPECT_TRUE(torch::equal(accelerator.reduce(seen), torch::ones({12}, torch::kInt64)));
+  }
+}
+
+TEST(Loader, TypesAreTorchs) {
+  using Mapped = decltype(toys::Numbers(1).map(torch::data::transforms::Stack<>()));
+  auto dataset = toys::Numbers(4).map(torch::data::transforms::Stack<>());
+  auto a = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(dataset, 2);
+  auto b = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(dataset, 2);
+  auto c = accelerate::make_evaluation_data_loader<torch::data::samplers::SequentialSampler>(dataset, 2);
+  static_assert(std::is_same_v<decltype(a), decltype(b)> && std::is_same_v<decltype(a), decltype(c)>);
+  static_assert(
+      std::is_same_v<decltype(accelerate::make_data_loader(dataset, 2)),
+                     std::unique_ptr<torch::data::StatelessDataLoader<Mapped, torch::data::samplers::RandomSampler>>>);
+}
+
+TEST(Loader, UnstackedExamplesAndEarlyBreaks) {
+  for (const size_t workers : {0, 2}) {
+    auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(
+        toys::Numbers(9), torch::data::DataLoaderOptions(4));
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for (std::vector<torch::data::Example<>>& batch : *loader) {
+        EXPECT_FALSE(batch.empty());
+        if (workers == 0) {
+          break;
+        }
+      }
+    }
+  }
+}
+
+class Broken : public torch::data::Dataset<Broken> {
+ public:
+  torch::data::Example<> get(size_t) override { throw std::runtime_error("unreadable"); }
+  torch::optional<size_t> size() const override { return 8; }
+};
+
+TEST(Loader, ErrorsOfWorkersArrive) {
+  for (const size_t workers : {0, 2}) {
+    auto loader = accelerate::make_data_loader(Broken(), torch::data::DataLoaderOptions(4).workers(workers));
+    EXPECT_THROW(loader->begin().operator*(), std::exception);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,98 @@
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "toys.h"
+
+namespace {
+
+struct Plain : torch::nn::Module {
+  Plain() { layer = register_module("layer", torch::nn::Linear(2, 2)); }
+  torch::Tensor forward(const torch::Tensor& x) { return layer(x); }
+  torch::nn::Linear layer{nullptr};
+};
+
+TEST(Prepare, EveryFormOfAModel) {
+  accelerate::Accelerator accelerator;
+  Plain value;
+  auto shared = std::make_shared<Plain>();
+  auto unique = std::make_unique<Plain>();
+  Plain* pointer = unique.get();
+  torch::nn::Linear holder(2, 2);
+  torch::nn::Sequential sequential(torch::nn::Linear(2, 2), torch::nn::ReLU());
+  torch::nn::AnyModule any(Plain{});
+  std::shared_ptr<torch::nn::Module> base = shared;
+  std::vector<torch::nn::Linear> several{torch::nn::Linear(1, 1), torch::nn::Linear(1, 2)};
+  auto tensor = torch::zeros({2}, torch::requires_grad());
+  auto all = accelerator.prepare(value, shared, unique, pointer, holder, sequential, any, base, several, tensor);
+  static_assert(
+      std::is_same_v<decltype(all),
+                     std::tuple<Plain&, std::shared_ptr<Plain>&, std::unique_ptr<Plain>&, Plain*&, torch::nn::Linear&,
+                                torch::nn::Sequential&, torch::nn::AnyModule&, std::shared_ptr<torch::nn::Module>&,
+                                std::vector<torch::nn::Linear>&, torch::Tensor&>>);
+  EXPECT_EQ(&std::get<0>(all), &value);
+  static_assert(std::is_same_v<decltype(accelerator.prepare(value)), Plain&>);
+  EXPECT_EQ(&accelerator.prepare(value), &value);
+  accelerator.prepare(&value);
+  accelerator.prepare(holder.ptr());
+}
+
+TEST(Prepare, EveryFormOfTheRest) {
+  accelerate::Accelerator accelerator;
+  Plain model;
+  torch::optim::SGD value(model.parameters(), 0.1);
+  auto unique = std::make_unique<torch::optim::Adam>(model.parameters());
+  std::shared_ptr<torch::optim::Optimizer> shared = std::make_shared<torch::optim::AdamW>(model.parameters());
+  torch::optim::Optimizer* pointer = &value;
+  torch::optim::StepLR steps(value, 1);
+  torch::optim::ReduceLROnPlateauScheduler plateau(value);
+  auto loader = accelerate::make_data_loader(toys::Numbers(4), 2);
+  auto evaluation = accelerate::make_evaluation_data_loader(toys::Numbers(4), 2);
+  auto [a, b, c, d, e, f, g, h, i] =
+      accelerator.prepare(value, unique, shared, pointer, steps, plateau, loader, *evaluation, model);
+  EXPECT_EQ(&g, &loader);
+  (void)std::tie(a, b, c, d, e, f, h, i);
+}
+
+TEST(Prepare, AnOptimizerWithoutAModel) {
+  accelerate::Accelerator accelerator;
+  auto w = torch::full({2}, 1.0 + accelerator.process_index(), torch::requires_grad());
+  torch::optim::SGD optimizer({w}, 1.0);
+  accelerator.prepare(optimizer);
+  EXPECT_TRUE(torch::equal(w.detach(), torch::ones({2})));  // the main process's
+  accelerator.backward((w * accelerator.process_index()).sum());
+  const double mean = static_cast<double>(accelerator.num_processes() - 1) / 2;
+  EXPECT_TRUE(torch::allclose(w.grad(), torch::full({2}, mean)));
+}
+
+TEST(Prepare, RefusesWhatItCannotPrepare) {
+  accelerate::Accelerator accelerator;
+  torch::nn::Linear none{nullptr};
+  std::shared_ptr<Plain> null;
+  EXPECT_THROW(accelerator.prepare(none), c10::Error);
+  EXPECT_THROW(accelerator.prepare(null), c10::Error);
+  auto result = torch::zeros({1}, torch::requires_grad()) + 1;
+  EXPECT_THROW(accelerator.prepare(result), c10::Error);
+  auto loader = torch::data::make_data_loader(toys::Numbers(4), 2);
+  if (accelerator.num_processes() > 1) {
+    EXPECT_THROW(accelerator.prepare(loader), c10::Error);
+  } else {
+    accelerator.prepare(loader);
+  }
+}
+
+TEST(Prepare, Devices) {
+  accelerate::Accelerator accelerator;
+  EXPECT_EQ(accelerator.device(torch::kCPU), torch::Device(torch::kCPU));
+  if (!torch::cuda::is_available()) {
+    EXPECT_EQ(accelerator.device(), torch::Device(torch::kCPU));
+  }
+  EXPECT_EQ(accelerator.is_main_process(), accelerator.process_index() == 0);
+}
+
+}  // namespace

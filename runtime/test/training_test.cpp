@@ -1,0 +1,264 @@
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <utility>
+#include <vector>
+
+#include "toys.h"
+
+namespace {
+
+using torch::nn::Sequential;
+
+auto waves(size_t rows) { return toys::Waves(rows).map(torch::data::transforms::Stack<>()); }
+
+TEST(Training, EqualsOneProcess) {
+  for (const size_t batch : {4, 5, 8}) {  // 22 rows: last batches of 2 rows, 2 rows, 6 rows
+    for (const size_t workers : {0, 2}) {
+      const auto options = torch::data::DataLoaderOptions(batch).workers(workers);
+      torch::manual_seed(1);
+      Sequential reference = toys::perceptron();
+      torch::optim::Adam reference_optimizer(reference->parameters(), 0.01);
+      auto reference_loader = torch::data::make_data_loader(waves(22), options);
+      std::vector<double> reference_losses;
+      for (int epoch = 0; epoch < 3; ++epoch) {
+        for (auto& b : *reference_loader) {
+          reference_optimizer.zero_grad();
+          auto loss = torch::mse_loss(reference->forward(b.data), b.target);
+          loss.backward();
+          reference_optimizer.step();
+          reference_losses.push_back(loss.item<double>());
+        }
+      }
+
+      torch::manual_seed(1);
+      accelerate::Accelerator accelerator;
+      Sequential model = toys::perceptron();
+      torch::optim::Adam optimizer(model->parameters(), 0.01);
+      auto loader = accelerate::make_data_loader(waves(22), options);
+      accelerator.prepare(loader, optimizer, model);
+      std::vector<double> losses;
+      for (int epoch = 0; epoch < 3; ++epoch) {
+        for (auto& b : *loader) {
+          optimizer.zero_grad();
+          auto loss = torch::mse_loss(model->forward(b.data), b.target);
+          accelerator.backward(loss);
+          optimizer.step();
+          losses.push_back(accelerator.mean(loss).item<double>());
+        }
+      }
+      EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 2e-6) << batch;
+      ASSERT_EQ(losses.size(), reference_losses.size());
+      for (size_t i = 0; i < losses.size(); ++i) {
+        EXPECT_NEAR(losses[i], reference_losses[i], 1e-6);
+      }
+      if (accelerator.num_processes() == 1) {
+        EXPECT_EQ(toys::distance(model->parameters(), reference->parameters()), 0);
+        EXPECT_EQ(losses, reference_losses);
+      }
+    }
+  }
+}
+
+/// Two models, two optimizers, two backwards a step, one of which runs through both models.
+template <typename Backward, typename Loader>
+void train_gan(Sequential& g, Sequential& d, Loader& loader, Backward backward) {
+  torch::optim::SGD g_optimizer(g->parameters(), 0.05), d_optimizer(d->parameters(), 0.05);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& b : loader) {
+      d->zero_grad();
+      auto fake = g->forward(b.data);
+      auto d_loss = torch::softplus(-d->forward(b.data)).mean();
+      backward(d_loss);
+      auto d_fake = torch::softplus(d->forward(fake.detach())).mean();
+      backward(d_fake);
+      d_optimizer.step();
+      g->zero_grad();
+      auto g_loss = torch::softplus(-d->forward(fake)).mean();
+      backward(g_loss);
+      g_optimizer.step();
+    }
+  }
+}
+
+TEST(Training, TwoModelsAndThreeBackwards) {
+  torch::manual_seed(2);
+  Sequential g0 = toys::perceptron(6, 6), d0 = toys::perceptron(6, 1);
+  auto loader0 = torch::data::make_data_loader(waves(19), 8);
+  train_gan(g0, d0, *loader0, [](const torch::Tensor& loss) { loss.backward(); });
+
+  torch::manual_seed(2);
+  accelerate::Accelerator accelerator;
+  Sequential g = toys::perceptron(6, 6), d = toys::perceptron(6, 1);
+  auto loader = accelerate::make_data_loader(waves(19), 8);
+  accelerator.prepare(g, d, loader);
+  train_gan(g, d, *loader, [&](const torch::Tensor& loss) { accelerator.backward(loss); });
+  EXPECT_LT(toys::distance(g->parameters(), g0->parameters()), 2e-6);
+  EXPECT_LT(toys::distance(d->parameters(), d0->parameters()), 2e-6);
+}
+
+struct TwoHeadsImpl : torch::nn::Module {
+  TwoHeadsImpl() {
+    trunk = register_module("trunk", torch::nn::Linear(6, 8));
+    a = register_module("a", torch::nn::Linear(8, 1));
+    b = register_module("b", torch::nn::Linear(8, 1));
+  }
+  torch::Tensor score(const torch::Tensor& x, bool first) {  // no method is called `forward`
+    auto h = torch::tanh(trunk(x));
+    return first ? a(h) : b(h);
+  }
+  torch::nn::Linear trunk{nullptr}, a{nullptr}, b{nullptr};
+};
+TORCH_MODULE(TwoHeads);
+
+template <typename Backward, typename Loader>
+void train_heads(TwoHeads& model, Loader& loader, Backward backward) {
+  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  int step = 0;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    if (epoch == 2) {
+      model->a->weight.requires_grad_(false);  // frozen on the way
+    }
+    for (auto& b : loader) {
+      optimizer.zero_grad();
+      backward(torch::mse_loss(model->score(b.data, step++ % 2 == 0), b.target));
+      optimizer.step();
+    }
+  }
+}
+
+TEST(Training, ModelsUsedInPart) {
+  torch::manual_seed(3);
+  TwoHeads model0;
+  auto loader0 = torch::data::make_data_loader(waves(17), 4);
+  train_heads(model0, *loader0, [](const torch::Tensor& loss) { loss.backward(); });
+
+  torch::manual_seed(3);
+  accelerate::Accelerator accelerator;
+  TwoHeads model;
+  auto loader = accelerate::make_data_loader(waves(17), 4);
+  accelerator.prepare(model, loader);
+  train_heads(model, *loader, [&](const torch::Tensor& loss) { accelerator.backward(loss); });
+  EXPECT_LT(toys::distance(model->parameters(), model0->parameters()), 2e-6);
+}
+
+TEST(Training, SumsAndWeights) {
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes(), r = accelerator.process_index();
+  const auto x = torch::arange(30, torch::kFloat64).reshape({10, 3}).sin();
+  const auto mask = (torch::arange(10) % 3 != 0).to(torch::kFloat64);
+  // Rows r, r + n, ... of ten.
+  const auto mine = torch::arange(r, 10, n);
+  auto w = torch::ones({3}, torch::dtype(torch::kFloat64).requires_grad(true));
+  accelerator.prepare(w);
+
+  auto expected = [&](const std::function<torch::Tensor(torch::Tensor)>& loss) {
+    auto v = torch::ones({3}, torch::dtype(torch::kFloat64).requires_grad(true));
+    loss(v).backward();
+    return v.grad();
+  };
+  auto error = [&](const torch::Tensor& e) {
+    auto result = (w.grad() - e).abs().max().item<double>();
+    w.mutable_grad() = torch::Tensor();
+    return result;
+  };
+
+  accelerator.backward((x.index_select(0, mine).matmul(w)).pow(2).sum(), accelerate::Reduction::Sum);
+  EXPECT_LT(error(expected([&](auto v) { return x.matmul(v).pow(2).sum(); })), 1e-12);
+
+  auto m = mask.index_select(0, mine);
+  auto masked = (x.index_select(0, mine).matmul(w).pow(2) * m).sum() / m.sum();
+  accelerator.backward(masked, accelerate::Weight(m.sum()));
+  EXPECT_LT(error(expected([&](auto v) { return (x.matmul(v).pow(2) * mask).sum() / mask.sum(); })), 1e-12);
+
+  // A weight of zero: the loss is 0/0 on all ranks but the first.
+  auto nothing = r == 0 ? torch::ones_like(m) : torch::zeros_like(m);
+  auto partly = (x.index_select(0, mine).matmul(w).pow(2) * nothing).sum() / nothing.sum();
+  accelerator.backward(partly, accelerate::Weight(nothing.sum()));
+  const auto first = torch::arange(0, 10, n);
+  EXPECT_LT(error(expected([&](auto v) { return x.index_select(0, first).matmul(v).pow(2).mean(); })), 1e-12);
+
+  // retain_graph as for torch::Tensor.
+  auto twice = w.pow(2).sum();
+  accelerator.backward(twice, {}, true);
+  accelerator.backward(twice);
+  EXPECT_LT(error(torch::full({3}, 4.0, torch::kFloat64)), 1e-12);
+}
+
+TEST(Training, RunningStatisticsAreEqualOnAllRanks) {
+  accelerate::Accelerator accelerator;
+  torch::manual_seed(4);
+  torch::nn::Sequential model(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 1));
+  torch::optim::SGD optimizer(model->parameters(), 0.01);
+  auto loader = accelerate::make_data_loader(waves(24), 12);
+  accelerator.prepare(model, optimizer, loader);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (auto& b : *loader) {
+      optimizer.zero_grad();
+      accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+      optimizer.step();
+    }
+  }
+  for (const auto& buffer : model->buffers()) {
+    EXPECT_TRUE(torch::equal(buffer, accelerator.broadcast(buffer)));
+  }
+}
+
+TEST(Training, ModelsThatDieAreForgotten) {
+  accelerate::Accelerator accelerator;
+  for (int fold = 0; fold < 4; ++fold) {
+    Sequential model = toys::perceptron();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    accelerator.prepare(model, optimizer);
+    accelerator.prepare(model);  // twice is harmless
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      accelerator.backward(model->forward(torch::ones({2, 6}) * accelerator.process_index()).mean());
+      optimizer.step();
+    }
+    for (const auto& p : model->parameters()) {
+      EXPECT_TRUE(torch::equal(p, accelerator.broadcast(p)));
+    }
+  }
+}
+
+TEST(Training, ModelsThatDifferFailOnAllRanks) {
+  accelerate::Accelerator accelerator;
+  torch::nn::Linear model(4, accelerator.process_index() == 1 ? 3 : 2);
+  if (accelerator.num_processes() == 1) {
+    accelerator.prepare(model);
+    return;
+  }
+  try {
+    accelerator.prepare(model);
+    ADD_FAILURE() << "no error";
+  } catch (const c10::Error& error) {
+    EXPECT_NE(std::string(error.what_without_backtrace()).find("weight: Float [2, 4]"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Training, DropoutDiffersAndLeavesTheCommonStreamAlone) {
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes();
+  torch::manual_seed(9);
+  auto x = torch::ones({1000}, torch::requires_grad());
+  auto dropped = torch::dropout(x, 0.5, true);
+  dropped.sum().backward();
+  EXPECT_TRUE(torch::equal(x.grad(), dropped.detach()));  // 2 where kept
+  torch::dropout(torch::ones({100 * (1 + accelerator.process_index())}), 0.5, true);
+  const auto masks = accelerator.gather(dropped.detach().reshape({1, -1}));
+  for (int64_t other = 1; other < n; ++other) {
+    EXPECT_FALSE(torch::equal(masks[0], masks[other]));
+  }
+  if (n > 1) {
+    const auto common = torch::rand({3});
+    torch::manual_seed(9);
+    EXPECT_TRUE(torch::equal(common, torch::rand({3})));
+    torch::manual_seed(9);
+    EXPECT_TRUE(torch::equal(torch::dropout(x, 0.5, true), dropped));  // seeds hold for it as well
+  }
+}
+
+}  // namespace

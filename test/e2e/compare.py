@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""Migrates an example and tells whether it still trains the same.
+
+  compare.py --tool T --launcher L --runtime-prefix-or-build DIR --example examples/mnist --work DIR
+             [--ranks 1,2,3] [--data DIR] [-- program arguments]
+
+In --work: builds the example as it is (original/), migrates a copy (migrated/, a git repository; the diff is
+kept as migration.diff), builds it, and runs both (runs/*). Alone, the migrated program must print and save the
+same bits; on ranks the same text, with numbers and weights within --tolerance. Prints a table and, last,
+"agree" or "differ" (exit code 0 or 1; 2 for wrong usage). Run it with $ACCELERATE_MIGRATE_VENV/bin/python:
+saved weights are read by its torch.
+"""
+
+import argparse
+import dataclasses
+import fnmatch
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b)")
+# What the launcher or the runtime may leave beside a program's own files: what the other ranks print.
+RANK_LOGS = ("accelerate*", "*rank*")
+
+
+class Failure(Exception):
+    """A check that makes all later ones pointless."""
+
+
+@dataclasses.dataclass
+class Done:
+    code: int
+    out: bytes
+    err: bytes
+    seconds: float
+
+
+def execute(command, cwd, timeout, env=None):
+    """Runs a command in a process group of its own, so that a timeout ends its children as well."""
+    started = time.monotonic()
+    command = [str(word) for word in command]
+    process = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise Failure(f"no end after {timeout:.0f} s: {' '.join(command)}\n{tail(out)}{tail(err)}") from None
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return Done(process.returncode, out, err, time.monotonic() - started)
+
+
+def tail(output, lines=30):
+    text = "\n".join(output.decode(errors="replace").replace("\r", "\n").splitlines()[-lines:])
+    return text + "\n" if text else ""
+
+
+def must(command, cwd, timeout, env=None):
+    done = execute(command, cwd, timeout, env)
+    if done.code != 0:
+        raise Failure(f"exit code {done.code}: {' '.join(map(str, command))}\n{tail(done.out)}{tail(done.err)}")
+    return done
+
+
+# --- comparing ----------------------------------------------------------------------------------------------
+
+
+def pieces(line):
+    """A line as its text and its numbers: 'loss 0.5' -> (['loss', ''], ['0.5'])."""
+    return [" ".join(text.split()) for text in NUMBER.split(line)], NUMBER.findall(line)
+
+
+def relative(a, b):
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return 0.0
+    scale = max(abs(a), abs(b))
+    return abs(a - b) / scale if math.isfinite(scale) else math.inf
+
+
+def last_digit(a, b):
+    """What rounding to the printed digits may add to the difference of two numbers; only for four and more decimals,
+    or it would hide a real difference."""
+    if "e" in (a + b).lower():
+        return 0.0
+    decimals = min(len(x.partition(".")[2]) for x in (a, b))
+    return 1.001 * 10.0**-decimals if decimals >= 4 else 0.0
+
+
+def compare_text(expected, actual, tolerance):
+    """The largest relative difference of two outputs' numbers. Raises Failure where they are not the same text,
+    other integers, or further apart than `tolerance`."""
+    def lines(output):
+        split = re.split(r"[\r\n]+", output.decode(errors="replace"))
+        return [line for line in split if line.strip()]
+
+    worst = 0.0
+    expected, actual = lines(expected), lines(actual)
+    for number, (a, b) in enumerate(zip(expected, actual), 1):
+        where = f"line {number}\n  original: {a}\n  migrated: {b}"
+        (text_a, numbers_a), (text_b, numbers_b) = pieces(a), pieces(b)
+        if text_a != text_b:
+            raise Failure(f"other text, {where}")
+        for x, y in zip(numbers_a, numbers_b):
+            integers = re.fullmatch(r"[-+]?\d+", x) and re.fullmatch(r"[-+]?\d+", y)
+            difference = relative(float(x), float(y))
+            worst = max(worst, difference)
+            if integers and int(x) != int(y):
+                raise Failure(f"{x} became {y}, {where}")
+            if difference > tolerance and abs(float(x) - float(y)) > last_digit(x, y):
+                raise Failure(f"{x} became {y} (relative difference {difference:.1e}), {where}")
+    if len(expected) != len(actual):
+        raise Failure(f"{len(actual)} lines, the original has {len(expected)}\n  first: "
+                      f"{(expected + actual)[min(len(expected), len(actual))] if expected else actual[0]}")
+    return worst
+
+
+def load(path):
+    import torch
+
+    module = torch.jit.load(str(path), map_location="cpu")
+    return dict(module.state_dict())
+
+
+def compare_weights(expected, actual, tolerance):
+    """The largest difference of a saved tensor, relative to the tensor's largest element; `tolerance` None asks for
+    the same bits."""
+    import torch
+
+    expected, actual = load(expected), load(actual)
+    if list(expected) != list(actual):
+        raise Failure(f"saved tensors: {', '.join(actual)}; the original has {', '.join(expected)}")
+    if not expected:
+        raise Failure("no tensors were saved")
+    worst = 0.0
+    for name, a in expected.items():
+        b = actual[name]
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise Failure(f"{name}: {b.dtype}{list(b.shape)}, the original has {a.dtype}{list(a.shape)}")
+        if a.numel() == 0:
+            continue
+        same = torch.equal(a.contiguous().reshape(-1).view(torch.uint8), b.contiguous().reshape(-1).view(torch.uint8))
+        a, b = a.double(), b.double()
+        scale = max(a.abs().max().item(), sys.float_info.min)
+        difference = 0.0 if same else (a - b).abs().max().item() / scale
+        worst = max(worst, difference)
+        if not same and (tolerance is None or not difference <= tolerance):
+            raise Failure(f"{name}: relative difference {difference:.1e}")
+    return worst
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+# --- the steps ----------------------------------------------------------------------------------------------
+
+
+class Comparison:
+    def __init__(self, options, example):
+        self.options = options
+        self.name = options.example.name
+        self.program = example["program"]
+        self.outputs = example["outputs"]
+        data = options.data or os.environ.get("ACCELERATE_MIGRATE_DATA", "")
+        self.args = options.args or [word.replace("{data}", data) for word in example["args"]]
+        self.work = options.work
+        self.original = self.work / "original"
+        self.migrated = self.work / "migrated"
+        self.env = dict(os.environ, OMP_NUM_THREADS="1", GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull)
+        self.failed = False
+        self.largest = 0.0
+
+    def row(self, check, result, detail=""):
+        print(f"{check:<34} {result:<6} {detail}".rstrip(), flush=True)
+
+    def check(self, name, function):
+        """Runs one check and prints its row; a failing one doesn't stop the others."""
+        try:
+            detail = function()
+        except Failure as failure:
+            self.failed = True
+            first, _, rest = str(failure).partition("\n")
+            self.row(name, "DIFFER", first)
+            if rest:
+                print("  " + rest.rstrip().replace("\n", "\n  "), flush=True)
+            return False
+        self.row(name, "ok", detail or "")
+        return True
+
+    def copy(self):
+        for folder in (self.original, self.migrated, self.work / "runs"):
+            shutil.rmtree(folder, ignore_errors=True)
+        ignore = shutil.ignore_patterns("build*", ".cache", "*.pt")
+        for folder in (self.original, self.migrated):
+            shutil.copytree(self.options.example, folder, ignore=ignore)
+        git = ["git", "-c", "user.name=compare", "-c", "user.email=compare@localhost"]
+        must(["git", "init", "-q"], self.migrated, 60, self.env)
+        (self.migrated / ".git/info/exclude").write_text("/build/\n")
+        must(["git", "add", "-A"], self.migrated, 60, self.env)
+        must([*git, "commit", "-q", "-m", "original"], self.migrated, 60, self.env)
+
+    def configure(self, folder, *more):
+        return must(["cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                     "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *more],
+                    self.work, self.options.build_timeout, self.env)
+
+    def build(self, folder):
+        done = must(["cmake", "--build", folder / "build", "--target", self.program], self.work,
+                    self.options.build_timeout, self.env)
+        warnings = len(re.findall(rb"warning:", done.out + done.err))
+        return f"{done.seconds:.0f} s" + (f", {warnings} warnings" if warnings else "")
+
+    def build_original(self):
+        self.configure(self.original)
+        return self.build(self.original)
+
+    def migrate(self):
+        done = execute([self.options.tool, "-p", self.migrated / "build"], self.migrated, self.options.timeout, self.env)
+        (self.work / "migration.diff").write_bytes(done.out)
+        (self.work / "migration.log").write_bytes(done.err)
+        if done.code != 1:
+            raise Failure(f"exit code {done.code}, expected 1 (edits are pending)\n{tail(done.out)}{tail(done.err)}")
+        for apply in (["--check"], []):
+            must(["git", "apply", *apply, self.work / "migration.diff"], self.migrated, 60, self.env)
+        stat = must(["git", "diff", "--shortstat"], self.migrated, 60, self.env).out.decode().strip()
+        return f"{stat} in {done.seconds:.1f} s"
+
+    def build_migrated(self):
+        runtime = self.options.runtime
+        found = [path for pattern in ("AccelerateConfig.cmake", "accelerate-config.cmake")
+                 for path in ([runtime / pattern] if (runtime / pattern).is_file() else sorted(runtime.rglob(pattern)))]
+        more = [f"-DCMAKE_PREFIX_PATH={runtime}"]
+        if found:
+            more.append(f"-DAccelerate_DIR={found[0].parent}")
+        self.configure(self.migrated, *more)
+        return self.build(self.migrated)
+
+    def migrate_again(self):
+        done = execute([self.options.tool, "-p", self.migrated / "build"], self.migrated, self.options.timeout, self.env)
+        if done.code != 0 or done.out.strip():
+            raise Failure(f"exit code {done.code}, expected 0 and an empty diff\n{tail(done.out)}{tail(done.err)}")
+
+    def run(self, name, folder, launch=()):
+        """Runs a program in a fresh folder, keeps what it printed, returns it and that folder."""
+        cwd = self.work / "runs" / name
+        cwd.mkdir(parents=True)
+        done = execute([*launch, folder / "build" / self.program, *self.args], cwd, self.options.timeout, self.env)
+        for kind, output in (("stdout", done.out), ("stderr", done.err)):
+            (self.work / "runs" / f"{name}.{kind}").write_bytes(output)
+        if done.code != 0:
+            raise Failure(f"exit code {done.code}\n{tail(done.out)}{tail(done.err)}")
+        missing = [output for output in self.outputs if not (cwd / output).is_file()]
+        if missing:
+            raise Failure(f"did not write {', '.join(missing)}")
+        return done, cwd
+
+    def run_original(self):
+        self.reference, self.reference_cwd = self.run("original", self.original)
+        return f"{self.reference.seconds:.1f} s"
+
+    def compare_run(self, name, ranks, tolerance):
+        launch = [self.options.launcher, "launch", "-n", str(ranks), "--cpu", "--"] if ranks else []
+        done, cwd = self.run(name, self.migrated, launch)
+        if tolerance is None and done.out != self.reference.out:
+            compare_text(self.reference.out, done.out, 0.0)
+            raise Failure("stdout has other bytes")
+        printed = compare_text(self.reference.out, done.out, tolerance or 0.0)
+        saved = max(compare_weights(self.reference_cwd / output, cwd / output, tolerance) for output in self.outputs)
+        extra = [path for path in sorted(files(cwd) ^ files(self.reference_cwd))
+                 if not any(fnmatch.fnmatch(part, log) for part in pathlib.Path(path).parts for log in RANK_LOGS)]
+        if extra:
+            raise Failure(f"other files than the original's: {', '.join(extra)}")
+        self.largest = max(self.largest, printed, saved)
+        if tolerance is None:
+            return f"the same bits, {done.seconds:.1f} s"
+        return f"largest relative difference: printed {printed:.1e}, saved {saved:.1e}; {done.seconds:.1f} s"
+
+    def main(self):
+        self.copy()
+        print(f"{self.name}: {self.program} {' '.join(self.args)}", flush=True)
+        steps = [("original: build", self.build_original),
+                 ("original: run", self.run_original),
+                 ("migrate", lambda: self.configure(self.migrated) and self.migrate()),
+                 ("migrated: build", self.build_migrated)]
+        if all(self.check(name, step) for name, step in steps):
+            self.check("migrate again", self.migrate_again)
+            self.check("migrated: alone", lambda: self.compare_run("alone", 0, None))
+            for ranks in self.options.ranks:
+                # One rank is alone, started by the launcher: the same bits as well.
+                tolerance = None if ranks == 1 else self.options.tolerance
+                self.check(f"migrated: {ranks} rank{'s' * (ranks > 1)}",
+                           lambda: self.compare_run(f"ranks-{ranks}", ranks, tolerance))
+        print(f"largest relative difference: {self.largest:.1e} (tolerance {self.options.tolerance:.0e})")
+        print("differ" if self.failed else "agree", flush=True)
+        return 1 if self.failed else 0
+
+
+def main():
+    path = lambda text: pathlib.Path(text).resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", type=path, required=True, help="accelerate-migrate")
+    parser.add_argument("--launcher", type=path, required=True, help="accelerate-cpp")
+    parser.add_argument("--runtime-prefix-or-build", dest="runtime", type=path, required=True,
+                        help="where AccelerateConfig.cmake lies, at any depth")
+    parser.add_argument("--example", type=path, required=True, help="a folder that examples.json describes")
+    parser.add_argument("--work", type=path, required=True, help="scratch folder; what is in it is overwritten")
+    parser.add_argument("--ranks", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 3])
+    parser.add_argument("--data", help="default: $ACCELERATE_MIGRATE_DATA")
+    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for each run")
+    parser.add_argument("--build-timeout", type=float, default=900, help="seconds for each build")
+    argv, args = sys.argv[1:], []
+    if "--" in argv:
+        argv, args = argv[: argv.index("--")], argv[argv.index("--") + 1 :]
+    options = parser.parse_args(argv)
+    options.args = args
+    if min(options.ranks) < 1:
+        parser.error("--ranks: numbers from 1")
+    for program in (options.tool, options.launcher):
+        if not os.access(program, os.X_OK):
+            parser.error(f"{program} is no program")
+    examples = json.loads((HERE / "examples.json").read_text())
+    if options.example.name not in examples:
+        parser.error(f"{options.example.name} is not in examples.json, which has {', '.join(examples)}")
+    options.work.mkdir(parents=True, exist_ok=True)
+    try:
+        return Comparison(options, examples[options.example.name]).main()
+    except Failure as failure:
+        print(f"{failure}\ndiffer")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,550 @@
+//===- Interpreter.cpp - Expressions --------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+Findings Interpreter::run() {
+  // Each restart takes one more decision, of which there are finitely many; the bound is a safety net.
+  for (int Round = 0; Round != 64; ++Round) {
+    std::map<uint32_t, std::string> Kept = std::move(Out.Kept);
+    Out = Findings();
+    Out.Kept = std::move(Kept);
+    Restart = false;
+    once();
+    if (!Restart)
+      break;
+  }
+  return std::move(Out);
+}
+
+void Interpreter::once() {
+  Current.clear();
+  Alias.clear();
+  Depths.clear();
+  Loops.clear();
+  Frames.clear();
+  Stack.clear();
+  Depth = Divergent = 0;
+  Dead = false;
+  Recording = true;
+  Steps = 0;
+  if (P.Main == None)
+    return;
+  Frames.push_back({P.Main, std::nullopt, {}, false, {}});
+  Stack.push_back(P.Main);
+  Out.Reached.insert(P.Main);
+  for (ir::VarId V : P.Code.Functions[P.Main].Params)
+    Depths[V] = 0;
+  exec(P.Code.Functions[P.Main].Body);
+}
+
+//===----------------------------------------------------------------------===//
+// Locations
+//===----------------------------------------------------------------------===//
+
+std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
+  if (E == None)
+    return std::nullopt;
+  const ir::Expr &X = P.Code.Exprs[E];
+  switch (X.Kind) {
+  case ExprKind::Ref: {
+    if (auto It = Alias.find(X.Var); It != Alias.end())
+      return It->second;
+    return Location{X.Var, {}};
+  }
+  case ExprKind::This:
+    return Frames.back().This;
+  case ExprKind::Field: {
+    std::optional<Location> Base = lvalue(X.Object);
+    if (X.Var == None)
+      return Base;
+    if (!Base)
+      return Location{X.Var, {}}; // some object's field: all of them together
+    Base->Path.push_back(X.Var);
+    return Base;
+  }
+  case ExprKind::Unary:
+    return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
+  case ExprKind::Index:
+    return lvalue(X.Object);
+  case ExprKind::Cast:
+    return lvalue(X.Args[0]);
+  case ExprKind::Assign:
+    return lvalue(X.Args[0]);
+  case ExprKind::Call:
+    if ((X.Name == "std::move" || X.Name == "std::forward" || X.Name == "std::ref") && !X.Args.empty())
+      return lvalue(X.Args[0]);
+    if (StringRef(X.Name).ends_with("::get") && X.Object != None)
+      return lvalue(X.Object);
+    return std::nullopt;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Declared outside the loop over batches that is running: what is written there outlives the step.
+bool Interpreter::outer(const Location &L) const {
+  for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
+    if (It->Mode != LoopMode::Plain) {
+      auto Declared = Depths.find(L.Root);
+      return Declared == Depths.end() || Declared->second < It->Depth;
+    }
+  return false;
+}
+
+Value Interpreter::read(const Location &L, ir::ExprId E) {
+  for (Location At = L;; At.Path.pop_back()) {
+    if (auto It = Current.find(At); It != Current.end()) {
+      Value V = It->second;
+      if (V.Kind != Placement::Escaped)
+        return V;
+      if (V.AssignedBy != None && (V.Was == Placement::Mean || V.Was == Placement::Partial || V.Was == Placement::Extent) &&
+          numeric(V.AssignedBy)) {
+        if (CoerceAtAssign.insert(V.AssignedBy).second)
+          Restart = true;
+        return Value::of(Placement::Replicated, E);
+      }
+      return Value::unknown("is kept beyond the step whose rows it was made of", V.Source);
+    }
+    if (At.Path.empty())
+      return Value::of(Placement::Replicated);
+  }
+}
+
+void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
+  V.AssignedBy = From;
+  if (Divergent > 0 && V.Kind != Placement::Own && V.Kind != Placement::Sharded)
+    V = Value::unknown("is set under a condition that differs between ranks", From);
+  // Fields that were known one by one are overwritten with the whole.
+  for (auto It = Current.lower_bound(L); It != Current.end() && It->first.Root == L.Root;)
+    if (It->first.Path.size() > L.Path.size() && std::equal(L.Path.begin(), L.Path.end(), It->first.Path.begin()))
+      It = Current.erase(It);
+    else
+      ++It;
+  Current[L] = std::move(V);
+}
+
+//===----------------------------------------------------------------------===//
+// Demands
+//===----------------------------------------------------------------------===//
+
+bool Interpreter::numeric(ir::ExprId E) const {
+  const ir::Type &T = P.Code.type(E);
+  return T.number() || T.Kind == TypeKind::Unknown;
+}
+
+void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
+  for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
+    if (It->Mode == LoopMode::Whole) {
+      if (KeepWhole.insert(It->Loader).second) {
+        Out.Kept[It->Loader] = Why;
+        Restart = true;
+      }
+      return;
+    }
+}
+
+void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text) {
+  if (!Recording || E == None)
+    return;
+  Fact F;
+  F.Name = Name;
+  F.Function = Frames.back().Function;
+  F.Nodes["place"] = P.Code.Exprs[E].Where;
+  F.Texts["what"] = Text;
+  F.Texts["placement"] = toString(V);
+  if (V.Source != None && V.Source != E)
+    F.Chain.push_back({P.Code.Exprs[V.Source].Where, "it comes from here"});
+  Out.Notes[{Name, E}] = F;
+}
+
+/// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
+bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
+  bool Collective = How == "mean" || How == "sum" || How == "reduce";
+  for (const Loop &L : Loops)
+    if (L.Mode == LoopMode::Whole) {
+      notWhole("a collective would stand in it", E);
+      return true;
+    }
+  if (Collective && Divergent > 0)
+    return false;
+  if (Recording) {
+    auto [It, New] = Out.Coercions.try_emplace(E, How);
+    if (!New && It->second != How)
+      note("ambiguous-placement", E, V, "needs `" + It->second + "` on one path and `" + How + "` on another");
+    Out.Sinks[E] = V;
+  }
+  return true;
+}
+
+/// The value of `E` where its use needs the same on every rank.
+Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const char *Use) {
+  if (V.replicated())
+    return V;
+  if (V.Kind == Placement::Own) {
+    notWhole(std::string("its loop ") + Use, E);
+    return Value::of(Placement::Replicated, E);
+  }
+  if (V.reducible()) {
+    std::string How = V.Kind == Placement::Mean ? "mean" : V.Fresh || V.Kind == Placement::Extent ? "sum" : "reduce";
+    // `loss.item<float>()`: the tensor is reduced, not the number, so that its device stays out of the way.
+    ir::ExprId At = E;
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (How == "mean" && X.Kind == ExprKind::Call && X.Name == "at::Tensor::item" && X.Object != None &&
+        P.Code.Exprs[X.Object].Where.Editable && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)
+      At = X.Object;
+    if (coerce(At, How, V))
+      return Value::of(Placement::Replicated, E);
+    note("divergent-collective", E, V, std::string("is ") + Use + " where not every rank comes along");
+    return Value::of(Placement::Replicated, E);
+  }
+  std::string Why = V.Why.empty() ? "holds this rank's rows (" + toString(V) + ")" : V.Why;
+  note("rank-local-use", E, V, std::string("is ") + Use + ", but " + Why);
+  return Value::of(Placement::Replicated, E);
+}
+
+/// Anything but linear of a number that isn't replicated: the number is reduced first.
+Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
+  if (V.replicated() || V.Kind == Placement::Own || V.Kind == Placement::Sharded || V.Kind == Placement::Unknown)
+    return V;
+  if (numeric(E))
+    return demandReplicated(E, V, What);
+  Value U = Value::unknown(std::string("is ") + What + " before its parts on the ranks are brought together", E);
+  return U;
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// An extent is a partial sum as soon as one computes with it.
+static Value asNumber(Value V) {
+  if (V.Kind == Placement::Extent) {
+    V.Kind = Placement::Partial;
+    V.Fresh = true;
+  }
+  return V;
+}
+
+Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &Left, const Value &Right, ir::ExprId LE,
+                              ir::ExprId RE) {
+  Value L = asNumber(Left), Rt = asNumber(Right);
+  L.Batch = Rt.Batch = None;
+  if (L.Kind == Placement::Unknown)
+    return L;
+  if (Rt.Kind == Placement::Unknown)
+    return Rt;
+  if (L.replicated() && Rt.replicated())
+    return Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
+  if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
+    return L.Kind == Placement::Own ? L : Rt;
+  bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
+  if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
+    const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
+    if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim))
+      return Value::sharded(S.Dim, S.Source);
+    return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
+  }
+  if (Op == "+" || Op == "-") {
+    if (L.Kind == Rt.Kind) {
+      Value V = L;
+      V.Fresh |= Rt.Fresh;
+      return V;
+    }
+    if (L.Kind == Placement::Zero)
+      return Rt;
+    if (Rt.Kind == Placement::Zero)
+      return L;
+    if (L.Kind == Placement::Mean && Rt.replicated())
+      return L;
+    if (Rt.Kind == Placement::Mean && L.replicated())
+      return Rt;
+  } else if (Op == "*") {
+    if (L.replicated())
+      return Rt;
+    if (Rt.replicated())
+      return L;
+    // mean * count of its rows = sum
+    if ((L.Kind == Placement::Mean && Rt.Kind == Placement::Partial && Right.Kind == Placement::Extent) ||
+        (Rt.Kind == Placement::Mean && L.Kind == Placement::Partial && Left.Kind == Placement::Extent))
+      return Value::partial(true, E);
+  } else if (Op == "/") {
+    if (Rt.replicated() && !Integers)
+      return L;
+    // sum over rows / number of rows = mean
+    if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
+      return Value::of(Placement::Mean, E);
+  }
+  // Anything else: bring each side together first, if they are numbers.
+  if (LE != None && RE != None && (numeric(LE) || L.replicated()) && (numeric(RE) || Rt.replicated())) {
+    demandReplicated(LE, Left, "computed with");
+    demandReplicated(RE, Right, "computed with");
+    return Value::of(Placement::Replicated, E);
+  }
+  return Value::unknown("combines " + toString(L) + " and " + toString(Rt) + " with `" + Op + "`", E);
+}
+
+Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
+  // Output: what is printed must be the original's.
+  if (X.Name == "<<" && (P.Code.type(X.Args[0]).Kind == TypeKind::Stream || P.Code.type(X.Args[0]).Kind == TypeKind::FileStream)) {
+    eval(X.Args[0]);
+    if (P.Code.Exprs[X.Args[1]].Kind == ExprKind::Unknown) // std::endl
+      return Value::of(Placement::Replicated, E);
+    Value V = eval(X.Args[1]);
+    notWhole("its loop prints", E);
+    demandReplicated(X.Args[1], V, "printed");
+    return Value::of(Placement::Replicated, E);
+  }
+  Value L = eval(X.Args[0]), Rt = eval(X.Args[1]);
+  if (X.Name == "," )
+    return Rt;
+  if (X.Name == "+" || X.Name == "-" || X.Name == "*" || X.Name == "/")
+    return arithmetic(E, X.Name, L, Rt, X.Args[0], X.Args[1]);
+  L.Batch = Rt.Batch = None;
+  if (L.Iterator || Rt.Iterator) // every rank sees as many batches
+    return Value::of(Placement::Replicated, E);
+  L = nonLinear(L, X.Args[0], "compared");
+  Rt = nonLinear(Rt, X.Args[1], "compared");
+  if (L.replicated() && Rt.replicated())
+    return Value::of(Placement::Replicated, E);
+  return arithmetic(E, "cmp", L, Rt, X.Args[0], X.Args[1]);
+}
+
+//===----------------------------------------------------------------------===//
+// Assignment
+//===----------------------------------------------------------------------===//
+
+Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
+  Value Cur = read(L, E), Addend = Given;
+  const Loop *Batches = nullptr;
+  for (const Loop &Candidate : Loops)
+    if (Candidate.Mode != LoopMode::Plain)
+      Batches = &Candidate;
+  if (!Batches || !outer(L)) {
+    Value Sum = arithmetic(E, "+", Cur, Addend, None, None);
+    if (Sum.Kind == Placement::Unknown && Addend.reducible() && AddendExpr != None && numeric(AddendExpr)) {
+      demandReplicated(AddendExpr, Addend, "added");
+      Sum = Value::of(Placement::Replicated, E);
+    }
+    return Sum;
+  }
+  if (Batches->Mode == LoopMode::Whole) {
+    // Each batch is one rank's, so whatever is added up over them is a partial sum, counters too.
+    if (Cur.Kind == Placement::Zero || Cur.Kind == Placement::Partial)
+      return Value::partial(false, E);
+    if (Cur.Kind == Placement::Own)
+      return Cur;
+    notWhole("it adds to a value that doesn't start at zero", E);
+    return Value::of(Placement::Replicated, E);
+  }
+  bool Sums = Cur.Kind == Placement::Zero || (Cur.Kind == Placement::Partial && !Cur.Fresh);
+  switch (Addend.Kind) {
+  case Placement::Zero:
+    return Cur;
+  case Placement::Replicated:
+    if (Cur.replicated() || Cur.Kind == Placement::Mean)
+      return Cur.Kind == Placement::Zero ? Value::of(Placement::Replicated, E) : Cur;
+    break;
+  case Placement::Mean:
+    if (AddendExpr != None && Sums) {
+      // The weight of each step is its own, so it is taken now; the sum over ranks can wait.
+      coerce(AddendExpr, "share", Addend);
+      return Value::partial(false, E);
+    }
+    break;
+  case Placement::Extent:
+  case Placement::Partial:
+    if (AddendExpr != None && Sums) {
+      if (Addend.Fresh || Addend.Kind == Placement::Extent)
+        coerce(AddendExpr, "mine", Addend);
+      return Value::partial(false, E);
+    }
+    break;
+  default:
+    break;
+  }
+  if (Addend.reducible() && AddendExpr != None && numeric(AddendExpr)) {
+    demandReplicated(AddendExpr, Addend, "added to a value that is equal on all ranks");
+    return Cur;
+  }
+  if (Addend.Kind == Placement::Unknown)
+    return Addend;
+  return Value::unknown("adds " + toString(Addend) + " to " + toString(Cur) + " over the steps", E);
+}
+
+Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
+  ir::ExprId LE = X.Args[0], RE = X.Args[1];
+  std::optional<Location> L = lvalue(LE);
+  bool Element = P.Code.Exprs[LE].Kind == ExprKind::Index;
+  if (X.Name == "=") {
+    Value V = eval(RE);
+    if (Element)
+      for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
+        eval(Sub);
+    if (!L) {
+      eval(LE);
+      return V;
+    }
+    if (outer(*L)) {
+      if (V.Kind == Placement::Own) {
+        notWhole("it keeps a value of one batch for later", E);
+      } else if (V.reducible() && CoerceAtAssign.count(RE)) {
+        V = demandReplicated(RE, V, "kept beyond its step");
+      } else {
+        for (const Loop &Around : Loops)
+          if (Around.Mode == LoopMode::Whole && !V.replicated())
+            notWhole("it keeps a value of one batch for later", E);
+      }
+    }
+    if (Element)
+      V = join(read(*L, E), V);
+    write(*L, V, RE);
+    return V;
+  }
+  // `x op= y`
+  std::string Op = X.Name.substr(0, X.Name.size() - 1);
+  if (Element)
+    for (ir::ExprId Sub : P.Code.Exprs[LE].Args) {
+      Value Index = eval(Sub);
+      (void)Index;
+    }
+  Value Right = eval(RE);
+  if (!L) {
+    eval(LE);
+    return Value::unknown("is written through an expression that isn't followed", E);
+  }
+  Value Result;
+  if (Op == "+" || Op == "-")
+    Result = accumulate(*L, Right, RE, E);
+  else if (Op == "*" || Op == "/")
+    Result = arithmetic(E, Op, read(*L, LE), Right, LE, RE);
+  else
+    Result = join(nonLinear(read(*L, LE), LE, "changed"), nonLinear(Right, RE, "used"));
+  write(*L, Result, RE);
+  return Result;
+}
+
+//===----------------------------------------------------------------------===//
+// Everything else
+//===----------------------------------------------------------------------===//
+
+Value Interpreter::eval(ir::ExprId E) {
+  if (E == None)
+    return Value::of(Placement::Replicated);
+  Value V = ++Steps > 5000000 ? Value::unknown("stands in a program too large to follow", E) : evalRaw(E);
+  if (Recording)
+    Out.Types[E] = V;
+  return V;
+}
+
+Value Interpreter::evalRaw(ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  switch (X.Kind) {
+  case ExprKind::Literal:
+    return Value::of(X.Name == "0" ? Placement::Zero : Placement::Replicated, E);
+  case ExprKind::This:
+    return Value::of(Placement::Replicated, E);
+  case ExprKind::Ref:
+  case ExprKind::Field: {
+    // Models, optimizers, devices and the like are one on every rank; what they hold is followed by name.
+    switch (P.Code.type(E).Kind) {
+    case TypeKind::Module:
+    case TypeKind::Optimizer:
+    case TypeKind::Scheduler:
+    case TypeKind::DataLoader:
+    case TypeKind::Device:
+    case TypeKind::DeviceType:
+    case TypeKind::Accelerator:
+    case TypeKind::Stream:
+    case TypeKind::FileStream:
+      return Value::of(Placement::Replicated, E);
+    default:
+      break;
+    }
+    if (std::optional<Location> L = lvalue(E))
+      return read(*L, E);
+    return X.Object == None ? Value::of(Placement::Replicated, E) : eval(X.Object);
+  }
+  case ExprKind::Unary: {
+    if (X.Name == "++" || X.Name == "--") {
+      std::optional<Location> L = lvalue(X.Args[0]);
+      if (!L)
+        return eval(X.Args[0]);
+      Value Before = read(*L, X.Args[0]);
+      if (Before.Iterator)
+        return Before;
+      write(*L, accumulate(*L, Value::of(Placement::Replicated, E), None, E), E);
+      return Before;
+    }
+    Value V = eval(X.Args[0]);
+    if (X.Name == "*") {
+      V.Iterator = false;
+      return V;
+    }
+    if (X.Name == "-")
+      return asNumber(V);
+    if (X.Name == "!" || X.Name == "~")
+      return nonLinear(V, X.Args[0], "negated");
+    return V;
+  }
+  case ExprKind::Binary:
+    return binary(E, X);
+  case ExprKind::Assign:
+    return assign(E, X);
+  case ExprKind::Index: {
+    Value V = eval(X.Object);
+    for (ir::ExprId Arg : X.Args) {
+      Value Index = eval(Arg);
+      if (Index.Kind == Placement::Own)
+        V = V.replicated() ? Index : V;
+    }
+    if (V.Kind == Placement::Sharded && P.Code.type(X.Object).Kind == TypeKind::Tensor && V.Dim == 0)
+      return Value::unknown("picks rows of a batch by number", E);
+    return V;
+  }
+  case ExprKind::Conditional: {
+    Value C = eval(X.Args[0]);
+    C = nonLinear(C, X.Args[0], "decided on");
+    Value T = eval(X.Args[1]), F = eval(X.Args[2]);
+    return C.Kind == Placement::Own ? C : join(T, F);
+  }
+  case ExprKind::Lambda: {
+    Value V = Value::of(Placement::Replicated, E);
+    V.Func = X.Func;
+    return V;
+  }
+  case ExprKind::List: {
+    Value V = Value::of(Placement::Replicated, E);
+    for (ir::ExprId Arg : X.Args)
+      if (Value A = eval(Arg); !A.replicated())
+        V = V.replicated() || V.same(A) ? A : join(V, A);
+    return V;
+  }
+  case ExprKind::Cast: {
+    Value V = eval(X.Args[0]);
+    if (P.Code.type(E).Kind == TypeKind::Void)
+      return Value::of(Placement::Replicated, E);
+    return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
+  }
+  case ExprKind::Construct:
+  case ExprKind::Call:
+    return call(E, X);
+  case ExprKind::Unknown: {
+    Value V = Value::of(Placement::Replicated, E);
+    for (ir::ExprId Arg : X.Args)
+      if (Value A = eval(Arg); !A.replicated())
+        V = A.Kind == Placement::Own ? A : Value::unknown("passes through an expression that isn't followed", E);
+    return V;
+  }
+  }
+  return Value::of(Placement::Replicated, E);
+}
+
+} // namespace migrate

@@ -1,0 +1,138 @@
+//===- Interpreter.h - Infers placements by running the program abstractly ===//
+//
+// From `main`, with calls inlined: every expression gets a placement, loops run to a fixpoint. Where a use demands
+// another placement than the value has (a print of a mean, an accumulator after its loop), a coercion is recorded;
+// where none exists, a note with its evidence. Some decisions can only be made after the fact (an evaluation loop that
+// turns out to print can't be shared out; a value that escapes its step must be reduced where it is assigned): they
+// are remembered and the run starts again.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCELERATE_MIGRATE_INFER_INTERPRETER_H
+#define ACCELERATE_MIGRATE_INFER_INTERPRETER_H
+
+#include "infer/Facts.h"
+#include "infer/Operations.h"
+#include "infer/Placement.h"
+#include "infer/Program.h"
+#include "infer/Roles.h"
+#include <map>
+#include <optional>
+#include <set>
+
+namespace migrate {
+
+/// A place that holds a value: a variable, or a field of one.
+struct Location {
+  ir::VarId Root = ir::None;
+  std::vector<ir::VarId> Path;
+  auto operator<=>(const Location &) const = default;
+};
+
+/// What the runs found out, in the program's terms. Facts for the rules are made of it.
+struct Findings {
+  std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
+  std::map<ir::ExprId, Value> Sinks;                       ///< why: the value that was coerced there
+  std::map<ir::StmtId, std::vector<ir::VarId>> ReduceAfter; ///< accumulators, reduced in place behind their loop
+  std::map<ir::ExprId, std::string> Backwards;             ///< mean or sum
+  std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
+  std::map<ir::ExprId, uint32_t> Moves;                    ///< `x.to(device)` of a loader's batch, by loader
+  std::set<uint32_t> Unmoved;                              ///< loaders whose batches are used where they were read
+  std::set<uint32_t> Whole;                                ///< loaders shared out by whole batches
+  std::map<uint32_t, std::string> Kept;                    ///< evaluation loaders left whole on every rank, and why
+  std::map<ir::ExprId, Value> Types;                       ///< of every expression, for --dump=placements
+  std::set<ir::FuncId> Reached;
+};
+
+class Interpreter {
+public:
+  Interpreter(const Program &P, const Roles &R, const OperationTable &Table) : P(P), R(R), Table(Table) {}
+  Findings run();
+
+private:
+  using State = std::map<Location, Value>;
+  enum class LoopMode { Plain, Rows, Whole };
+  struct Loop {
+    ir::StmtId Statement;
+    LoopMode Mode;
+    int Depth; ///< of the variables declared in its body
+    uint32_t Loader;
+    std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
+  };
+  struct Frame {
+    ir::FuncId Function;
+    std::optional<Location> This;
+    Value Result;
+    bool Returned = false;
+    std::vector<State> Returns;
+  };
+
+  void once();
+
+  // Statements (InterpreterStatements.cpp)
+  void exec(ir::StmtId S);
+  void execIf(const ir::Stmt &S, ir::StmtId Id);
+  void execLoop(ir::StmtId Id);
+  void loopBody(ir::StmtId Id);
+  void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
+  void reduceAfter(ir::StmtId Loop, const State &Before);
+  bool failStop(ir::StmtId S) const;
+  bool matters(ir::StmtId S) const;
+  State joined(const State &A, const State &B) const;
+  bool sameState(const State &A, const State &B) const;
+  void markEscaped(int Depth);
+
+  // Expressions (Interpreter.cpp)
+  Value eval(ir::ExprId E);
+  Value evalRaw(ir::ExprId E);
+  Value binary(ir::ExprId E, const ir::Expr &X);
+  Value arithmetic(ir::ExprId E, const std::string &Op, const Value &L, const Value &R, ir::ExprId LE, ir::ExprId RE);
+  Value assign(ir::ExprId E, const ir::Expr &X);
+  Value accumulate(const Location &L, const Value &Addend, ir::ExprId AddendExpr, ir::ExprId E);
+  Value nonLinear(const Value &V, ir::ExprId E, const char *What);
+  Value read(const Location &L, ir::ExprId E);
+  void write(const Location &L, Value V, ir::ExprId From);
+  std::optional<Location> lvalue(ir::ExprId E);
+  bool outer(const Location &L) const;
+  Value demandReplicated(ir::ExprId E, const Value &V, const char *Use);
+  bool coerce(ir::ExprId E, const std::string &How, const Value &V);
+  void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
+  void notWhole(const std::string &Why, ir::ExprId E);
+
+  // Calls (InterpreterCalls.cpp)
+  Value call(ir::ExprId E, const ir::Expr &X);
+  Value ours(ir::ExprId E, const ir::Expr &X);
+  std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
+  Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
+  Value operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool InPlace);
+  Value unknownCall(ir::ExprId E, const ir::Expr &X);
+  void backward(ir::ExprId E, const ir::Expr &X);
+  void useBatches(const ir::Expr &X, bool Metadata);
+  bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
+  std::optional<int64_t> integer(ir::ExprId E) const;
+  bool numeric(ir::ExprId E) const;
+
+  const Program &P;
+  const Roles &R;
+  const OperationTable &Table;
+  Findings Out;
+
+  // One run.
+  State Current;
+  std::map<ir::VarId, Location> Alias;
+  std::map<ir::VarId, int> Depths;
+  std::vector<Loop> Loops;
+  std::vector<Frame> Frames;
+  std::vector<ir::FuncId> Stack;
+  int Depth = 0;
+  int Divergent = 0; ///< how many conditions around here differ between ranks
+  bool Dead = false, Recording = true, Restart = false;
+  uint64_t Steps = 0;
+
+  // Kept over runs.
+  std::set<uint32_t> KeepWhole;         ///< evaluation loaders that can't be shared out
+  std::set<ir::ExprId> CoerceAtAssign;  ///< right-hand sides whose value escapes its step
+};
+
+} // namespace migrate
+
+#endif

@@ -1,0 +1,349 @@
+//===- InterpreterStatements.cpp - Control flow ---------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+Interpreter::State Interpreter::joined(const State &A, const State &B) const {
+  State Out = A;
+  for (const auto &[L, V] : B) {
+    auto [It, New] = Out.try_emplace(L, V);
+    // What only one side has written was replicated on the other: constants, arguments, members. A tensor that was
+    // only declared holds nothing that could disagree.
+    if (New) {
+      const ir::Type &T = P.Code.typeOf(L.Root);
+      It->second = T.Kind == TypeKind::Tensor || Depths.count(L.Root) ? V : join(Value::of(Placement::Replicated), V);
+    } else {
+      It->second = join(It->second, V);
+    }
+  }
+  for (auto &[L, V] : Out)
+    if (!B.count(L) && !Depths.count(L.Root) && P.Code.typeOf(L.Root).Kind != TypeKind::Tensor)
+      V = join(V, Value::of(Placement::Replicated));
+  return Out;
+}
+
+bool Interpreter::sameState(const State &A, const State &B) const {
+  if (A.size() != B.size())
+    return false;
+  for (auto I = A.begin(), J = B.begin(); I != A.end(); ++I, ++J)
+    if (I->first != J->first || !I->second.same(J->second))
+      return false;
+  return true;
+}
+
+/// What outer variables hold of this step's rows is of an earlier step from here on.
+void Interpreter::markEscaped(int BodyDepth) {
+  for (auto &[L, V] : Current) {
+    auto Declared = Depths.find(L.Root);
+    if (Declared != Depths.end() && Declared->second >= BodyDepth)
+      continue;
+    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Sharded ||
+        (V.Kind == Placement::Partial && V.Fresh)) {
+      V.Was = V.Kind;
+      V.Kind = Placement::Escaped;
+      V.Batch = None;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+void Interpreter::exec(ir::StmtId Id) {
+  if (Id == None || Dead || Restart)
+    return;
+  const ir::Stmt &S = P.Code.Stmts[Id];
+  switch (S.Kind) {
+  case StmtKind::Block:
+  case StmtKind::Other:
+    for (ir::StmtId Child : S.Children)
+      exec(Child);
+    return;
+  case StmtKind::Expr:
+    eval(S.Value);
+    if (S.Value != None && P.Code.Exprs[S.Value].NoReturn)
+      Dead = true;
+    return;
+  case StmtKind::Decl:
+    declare(S.Var, S.Value, Id);
+    return;
+  case StmtKind::If:
+    execIf(S, Id);
+    return;
+  case StmtKind::Loop:
+  case StmtKind::RangeFor:
+    execLoop(Id);
+    return;
+  case StmtKind::Return: {
+    Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
+    Frame &F = Frames.back();
+    F.Result = F.Returned ? join(F.Result, V) : V;
+    F.Returned = true;
+    F.Returns.push_back(Current);
+    for (const Loop &L : Loops)
+      if (L.Mode == LoopMode::Whole && L.Statement != None && R.FunctionOf.at(L.Statement) == F.Function)
+        notWhole("it returns from its loop", S.Value);
+    Dead = true;
+    return;
+  }
+  case StmtKind::Break:
+  case StmtKind::Continue:
+    if (!Loops.empty()) {
+      Loop &L = Loops.back();
+      if (L.Mode == LoopMode::Whole && S.Kind == StmtKind::Break)
+        notWhole("it leaves its loop early", None);
+      (S.Kind == StmtKind::Break ? L.Exits : L.Nexts).push_back(Current);
+      Dead = true;
+    }
+    return;
+  }
+}
+
+void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
+  Depths[V] = Depth;
+  const ir::Type &T = P.Code.typeOf(V);
+  Alias.erase(V);
+  Current.erase(Location{V, {}});
+  if (Init == None) {
+    Current[Location{V, {}}] = Value::of(Placement::Zero);
+    return;
+  }
+  const ir::Expr &X = P.Code.Exprs[Init];
+  if (T.Reference)
+    if (std::optional<Location> L = lvalue(Init)) {
+      Value Ignored = eval(Init);
+      (void)Ignored;
+      Alias[V] = *L;
+      return;
+    }
+  Value Made;
+  if (X.Kind == ExprKind::Construct)
+    if (ir::FuncId F = P.callee(X); F != None) {
+      // An object of the project's own: its constructor writes the fields.
+      Made = inlined(Init, X, F, Location{V, {}});
+      return;
+    }
+  Made = eval(Init);
+  // `double total = 0`, `std::vector<float> losses;`, `torch::Tensor loss;`
+  if (X.Kind == ExprKind::Construct && X.Args.empty())
+    Made = Value::of(Placement::Zero, Init);
+  Made.AssignedBy = Init;
+  Current[Location{V, {}}] = Made;
+}
+
+/// Ends the program whatever the other ranks do: the failure contract covers it.
+bool Interpreter::failStop(ir::StmtId S) const {
+  if (S == None)
+    return false;
+  const ir::Stmt &X = P.Code.Stmts[S];
+  if (X.Kind == StmtKind::Expr && X.Value != None) {
+    const ir::Expr &E = P.Code.Exprs[X.Value];
+    return E.NoReturn || (E.Kind == ExprKind::Unknown && E.Name == "CXXThrowExpr");
+  }
+  if (X.Kind == StmtKind::Block && !X.Children.empty())
+    return failStop(X.Children.back());
+  return false;
+}
+
+/// Whether ranks that disagree about running `S` would part ways: everything but work on this rank's own rows.
+bool Interpreter::matters(ir::StmtId S) const { return S != None && !failStop(S); }
+
+void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
+  ir::StmtId Then = S.Children[0], Else = S.Children[1];
+  if (failStop(Then) && !matters(Else)) {
+    bool Recorded = std::exchange(Recording, false);
+    State Before = Current;
+    eval(S.Value);
+    Current = Before;
+    Recording = Recorded;
+    return;
+  }
+  Value C = eval(S.Value);
+  bool Differs = false;
+  if (C.Kind == Placement::Own) {
+    // Of this rank's own batch: folds under it are folds of its batches.
+  } else if (!C.replicated()) {
+    if (C.reducible())
+      C = demandReplicated(S.Value, C, "decided on");
+    else {
+      Differs = true;
+      bool Trains = R.reachesBackward(Id);
+      note(Trains ? "divergent-training" : "divergent-branch", S.Value, C,
+           "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
+    }
+  }
+  Divergent += Differs;
+  State Before = Current;
+  exec(Then);
+  State AfterThen = std::exchange(Current, Before);
+  bool ThenDead = std::exchange(Dead, false);
+  exec(Else);
+  bool ElseDead = Dead;
+  Dead = ThenDead && ElseDead;
+  if (ThenDead && !ElseDead)
+    ; // Current is the else side's
+  else if (!ThenDead && ElseDead)
+    Current = AfterThen;
+  else
+    Current = joined(AfterThen, Current);
+  Divergent -= Differs;
+}
+
+/// One pass over a loop's condition, body and increment.
+void Interpreter::loopBody(ir::StmtId Id) {
+  const ir::Stmt &S = P.Code.Stmts[Id];
+  Loop &L = Loops.back();
+  L.Nexts.clear();
+  if (S.Kind == StmtKind::RangeFor) {
+    Depths[S.Var] = Depth;
+    Alias.erase(S.Var);
+    Value Item;
+    switch (L.Mode) {
+    case LoopMode::Rows:
+      Item = Value::sharded(0, S.Value);
+      Item.Batch = L.Loader;
+      break;
+    case LoopMode::Whole:
+      Item = Value::of(Placement::Own, S.Value);
+      Item.Batch = L.Loader;
+      break;
+    case LoopMode::Plain:
+      Item = eval(S.Value);
+      if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
+        Item.Batch = L.Loader;
+      break;
+    }
+    Current[Location{S.Var, {}}] = Item;
+    exec(S.Children[0]);
+  } else {
+    if (S.Value != None) {
+      Value C = eval(S.Value);
+      if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
+        note("row-loop", S.Value, C, "loops over this rank's rows");
+    }
+    exec(S.Children[2]);
+    for (State &Next : Loops.back().Nexts) {
+      Current = Dead ? Next : joined(Current, Next);
+      Dead = false;
+    }
+    Loops.back().Nexts.clear();
+    exec(S.Children[1]);
+  }
+  for (State &Next : Loops.back().Nexts) {
+    Current = Dead ? Next : joined(Current, Next);
+    Dead = false;
+  }
+}
+
+void Interpreter::execLoop(ir::StmtId Id) {
+  const ir::Stmt &S = P.Code.Stmts[Id];
+  ++Depth;
+  if (S.Kind == StmtKind::Loop)
+    exec(S.Children[0]);
+
+  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, {}, {}};
+  ++Depth;
+  L.Depth = Depth;
+  for (const auto &[Object, Role] : R.Loaders) {
+    if (std::find(Role.Loops.begin(), Role.Loops.end(), Id) == Role.Loops.end())
+      continue;
+    L.Loader = Object;
+    if (Role.Foreign)
+      note("opaque-loader", S.Value, Value(), "its batches come from a loader that can't be shared out yet");
+    else if (Role.Mode == LoaderMode::Training)
+      L.Mode = LoopMode::Rows;
+    else if (!KeepWhole.count(Object)) {
+      L.Mode = LoopMode::Whole;
+      Out.Whole.insert(Object);
+    }
+  }
+  // Training on batches of an own loader class, an index tensor, a replay buffer: nothing shares them out yet.
+  if (L.Mode == LoopMode::Rows)
+    markEscaped(Depth);
+  Loops.push_back(std::move(L));
+
+  State Entry = Current;
+  bool Recorded = std::exchange(Recording, false);
+  State Head = Entry;
+  for (int Round = 0; Round != 6 && !Restart; ++Round) {
+    Current = Head;
+    Dead = false;
+    Loops.back().Exits.clear();
+    loopBody(Id);
+    if (Dead)
+      Current = Entry;
+    if (Loops.back().Mode == LoopMode::Rows)
+      markEscaped(Depth);
+    State Next = joined(Head, Current);
+    if (sameState(Next, Head))
+      break;
+    Head = std::move(Next);
+  }
+  Recording = Recorded;
+  Current = Head;
+  Dead = false;
+  Loops.back().Exits.clear();
+  loopBody(Id);
+  bool EndsDead = Dead;
+  Dead = false;
+  State After = EndsDead ? Entry : joined(Entry, Current);
+  for (const State &Exit : Loops.back().Exits)
+    After = joined(After, Exit);
+  Current = std::move(After);
+  Loops.pop_back();
+  --Depth;
+  reduceAfter(Id, Entry);
+  --Depth;
+}
+
+/// Accumulators of this function that the loop has filled are reduced behind it, once and in place, if nothing adds
+/// to them again: they were declared right outside of it.
+void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
+  if (Divergent > 0)
+    return;
+  for (const Loop &Around : Loops)
+    if (Around.Mode == LoopMode::Whole)
+      return;
+  ir::FuncId F = Frames.back().Function;
+  for (auto &[L, V] : Current) {
+    if (!L.Path.empty() || V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)
+      continue;
+    auto Declared = Depths.find(L.Root);
+    if (Declared == Depths.end() || Declared->second != Depth - 1)
+      continue;
+    if (auto Before = Entry.find(L); Before != Entry.end() && Before->second.Kind == Placement::Partial)
+      continue;
+    const ir::Type &T = P.Code.typeOf(L.Root);
+    if (!T.number() && T.Kind != TypeKind::Tensor && T.Kind != TypeKind::Container)
+      continue;
+    if (P.Code.Vars[L.Root].Param && T.Reference)
+      continue;
+    // Only what is looked at again.
+    bool Used = false;
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      Used |= X.Kind == ExprKind::Ref && X.Var == L.Root && X.Where.File == P.Code.Stmts[Id].Where.File &&
+              X.Where.Begin >= P.Code.Stmts[Id].Where.End;
+    });
+    if (Used && Recording) {
+      std::vector<ir::VarId> &Vars = Out.ReduceAfter[Id];
+      if (std::find(Vars.begin(), Vars.end(), L.Root) == Vars.end())
+        Vars.push_back(L.Root);
+    }
+    V = Value::of(Placement::Replicated, V.Source);
+  }
+}
+
+} // namespace migrate

@@ -1,0 +1,59 @@
+//===- Placement.cpp ------------------------------------------------------===//
+#include "infer/Placement.h"
+
+namespace migrate {
+
+Value join(const Value &A, const Value &B) {
+  if (A.same(B))
+    return A;
+  if (A.Kind == Placement::Unknown)
+    return A;
+  if (B.Kind == Placement::Unknown || A.Kind == Placement::Zero)
+    return B;
+  if (B.Kind == Placement::Zero)
+    return A;
+  if (A.Kind == B.Kind) {
+    Value V = A;
+    V.Batch = A.Batch == B.Batch ? A.Batch : ir::None;
+    V.Fresh |= B.Fresh;
+    if (A.Kind == Placement::Sharded && A.Dim != B.Dim)
+      return Value::unknown("is sharded on two dimensions", A.Source);
+    return V;
+  }
+  if (A.Kind == Placement::Escaped || B.Kind == Placement::Escaped) {
+    const Value &E = A.Kind == Placement::Escaped ? A : B, &O = A.Kind == Placement::Escaped ? B : A;
+    if (O.Kind == E.Was || O.replicated())
+      return E;
+  }
+  const Value *R = A.Kind == Placement::Replicated ? &A : B.Kind == Placement::Replicated ? &B : nullptr;
+  const Value &Other = R == &A ? B : A;
+  // Replicated values are means too (of equal values), and own ones; they are no partial sums.
+  if (R && (Other.Kind == Placement::Mean || Other.Kind == Placement::Own))
+    return Other;
+  return Value::unknown("is " + toString(A) + " on one path and " + toString(B) + " on another", Other.Source);
+}
+
+std::string toString(const Value &V) {
+  switch (V.Kind) {
+  case Placement::Zero:
+  case Placement::Replicated:
+    return "R";
+  case Placement::Sharded:
+    return "S(" + std::to_string(V.Dim) + ")";
+  case Placement::Extent:
+    return "L";
+  case Placement::Partial:
+    return "P";
+  case Placement::Mean:
+    return "A";
+  case Placement::Own:
+    return "own batch";
+  case Placement::Escaped:
+    return "of an earlier step";
+  case Placement::Unknown:
+    return "U";
+  }
+  return "U";
+}
+
+} // namespace migrate

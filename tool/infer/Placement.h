@@ -1,0 +1,81 @@
+//===- Placement.h - How a value of the original lives on the ranks -------===//
+//
+// At step k the original has a batch B; rank r has the rows B_r, contiguous slices in rank order. For a value v of the
+// original, its placement tells how the ranks' v_r relate to it. The vocabulary is DTensor's (Replicate, Shard,
+// Partial); the types are inferred here in code that was written for one device.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCELERATE_MIGRATE_INFER_PLACEMENT_H
+#define ACCELERATE_MIGRATE_INFER_PLACEMENT_H
+
+#include "ir/Unit.h"
+#include <string>
+
+namespace migrate {
+
+enum class Placement : uint8_t {
+  Zero,       ///< a literal zero or an empty tensor: below everything but `Unknown`
+  Replicated, ///< v_r = v
+  Sharded,    ///< v is the concatenation of v_r along `Dim`
+  Extent,     ///< the local number of rows of something sharded; counts as Partial in arithmetic
+  Partial,    ///< v = sum of v_r
+  Mean,       ///< v = weighted mean of v_r, by the rows of the step
+  Own,        ///< of a batch that only this rank has (evaluation loops are shared by whole batches)
+  Escaped,    ///< local to an earlier step: `Was` tells what it was then
+  Unknown,    ///< none of these
+};
+
+struct Value {
+  Placement Kind = Placement::Replicated;
+  Placement Was = Placement::Replicated; ///< of Escaped
+  uint8_t Dim = 0;                       ///< of Sharded
+  bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
+  bool Iterator = false;                 ///< an iterator over a loader
+  uint32_t Batch = ir::None;             ///< a batch, or a field of it, as the loader of this object handed it out
+  ir::FuncId Func = ir::None;            ///< a lambda
+  ir::ExprId Source = ir::None;          ///< where the placement was born, for evidence
+  ir::ExprId AssignedBy = ir::None;      ///< the right-hand side that a variable got it from
+  std::string Why;                       ///< of Unknown
+
+  static Value of(Placement Kind, ir::ExprId Source = ir::None) {
+    Value V;
+    V.Kind = Kind;
+    V.Source = Source;
+    return V;
+  }
+  static Value sharded(unsigned Dim, ir::ExprId Source) {
+    Value V = of(Placement::Sharded, Source);
+    V.Dim = Dim;
+    return V;
+  }
+  static Value partial(bool Fresh, ir::ExprId Source) {
+    Value V = of(Placement::Partial, Source);
+    V.Fresh = Fresh;
+    return V;
+  }
+  static Value unknown(std::string Why, ir::ExprId Source) {
+    Value V = of(Placement::Unknown, Source);
+    V.Why = std::move(Why);
+    return V;
+  }
+
+  bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
+  /// A number or tensor that a collective can make replicated.
+  bool reducible() const {
+    return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent;
+  }
+  /// Equal as types (evidence aside): what a fixpoint compares.
+  bool same(const Value &O) const {
+    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Fresh == O.Fresh && Batch == O.Batch;
+  }
+};
+
+/// The least placement that both have; Unknown if there is none.
+Value join(const Value &A, const Value &B);
+
+/// `R`, `S(0)`, `P`, `A`, … as `--dump=placements` prints it.
+std::string toString(const Value &V);
+
+} // namespace migrate
+
+#endif

@@ -1,0 +1,209 @@
+//===- Program.cpp --------------------------------------------------------===//
+#include "infer/Program.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
+#include <map>
+
+using namespace llvm;
+using migrate::ir::None;
+
+namespace migrate {
+
+ir::FuncId Program::callee(const ir::Expr &Call) const {
+  auto It = ByUsr.find(Call.Callee);
+  if (Call.Callee.empty() || It == ByUsr.end())
+    return None;
+  return It->second;
+}
+
+ir::FuncId Program::constructorOf(const ir::Expr &Construct) const { return callee(Construct); }
+
+void Program::forEachExpr(ir::ExprId E, function_ref<void(ir::ExprId)> Visit) const {
+  if (E == None)
+    return;
+  const ir::Expr &X = Code.Exprs[E];
+  forEachExpr(X.Object, Visit);
+  for (ir::ExprId Arg : X.Args)
+    forEachExpr(Arg, Visit);
+  if (X.Func != None)
+    forEachExprIn(Code.Functions[X.Func].Body, Visit);
+  Visit(E);
+}
+
+void Program::forEachStmt(ir::StmtId S, function_ref<void(ir::StmtId)> Visit) const {
+  if (S == None)
+    return;
+  Visit(S);
+  for (ir::StmtId Child : Code.Stmts[S].Children)
+    forEachStmt(Child, Visit);
+}
+
+void Program::forEachExprIn(ir::StmtId S, function_ref<void(ir::ExprId)> Visit) const {
+  forEachStmt(S, [&](ir::StmtId Child) { forEachExpr(Code.Stmts[Child].Value, Visit); });
+}
+
+namespace {
+
+/// Appends units to one, renumbering what they hold.
+class Joiner {
+public:
+  explicit Joiner(Program &P) : P(P), To(P.Code) {}
+
+  void add(const ir::Unit &From) {
+    std::vector<ir::FileId> Files;
+    for (const ir::File &F : From.Files) {
+      auto [It, New] = FileIds.try_emplace(F.Path, To.Files.size());
+      if (New)
+        To.Files.push_back(F);
+      Files.push_back(It->second);
+    }
+    std::vector<ir::TypeId> Types;
+    for (const ir::Type &T : From.Types) {
+      Types.push_back(To.Types.size());
+      To.Types.push_back(T);
+    }
+    uint32_t Exprs = To.Exprs.size(), Stmts = To.Stmts.size();
+    std::vector<ir::FuncId> Funcs;
+    std::vector<bool> Fresh;
+    for (const ir::Function &F : From.Functions) {
+      auto [It, New] = P.ByUsr.try_emplace(F.Usr, To.Functions.size());
+      Funcs.push_back(It->second);
+      Fresh.push_back(New);
+      if (New)
+        To.Functions.emplace_back();
+    }
+    auto File = [&](ir::Range R) {
+      if (R.valid())
+        R.File = Files[R.File];
+      return R;
+    };
+    std::vector<ir::VarId> Vars;
+    for (const ir::Var &V : From.Vars) {
+      if (!V.Usr.empty())
+        if (auto It = Shared.find(V.Usr); It != Shared.end()) {
+          Vars.push_back(It->second);
+          continue;
+        }
+      ir::Var Copy = V;
+      Copy.Type = V.Type == None ? None : Types[V.Type];
+      Copy.Decl = File(V.Decl);
+      Copy.Function = V.Function == None ? None : Funcs[V.Function];
+      if (!V.Usr.empty())
+        Shared[V.Usr] = To.Vars.size();
+      Vars.push_back(To.Vars.size());
+      To.Vars.push_back(Copy);
+    }
+    auto Id = [](uint32_t I, uint32_t Base) { return I == None ? None : I + Base; };
+    for (const ir::Expr &E : From.Exprs) {
+      ir::Expr X = E;
+      X.Type = E.Type == None ? None : Types[E.Type];
+      X.Where = File(E.Where);
+      X.CalleeName = File(E.CalleeName);
+      X.Var = E.Var == None ? None : Vars[E.Var];
+      X.Func = E.Func == None ? None : Funcs[E.Func];
+      X.Object = Id(E.Object, Exprs);
+      for (ir::ExprId &Arg : X.Args)
+        Arg = Id(Arg, Exprs);
+      To.Exprs.push_back(std::move(X));
+    }
+    for (const ir::Stmt &S : From.Stmts) {
+      ir::Stmt X = S;
+      X.Where = File(S.Where);
+      X.Value = Id(S.Value, Exprs);
+      X.Var = S.Var == None ? None : Vars[S.Var];
+      for (ir::StmtId &Child : X.Children)
+        Child = Id(Child, Stmts);
+      To.Stmts.push_back(std::move(X));
+    }
+    for (uint32_t I = 0; I != From.Functions.size(); ++I) {
+      if (!Fresh[I])
+        continue;
+      ir::Function F = From.Functions[I];
+      for (ir::VarId &V : F.Params)
+        V = Vars[V];
+      for (auto &[Field, Value] : F.Inits) {
+        Field = Vars[Field];
+        Value = Id(Value, Exprs);
+      }
+      F.Body = Id(F.Body, Stmts);
+      F.Where = File(F.Where);
+      F.Parent = F.Parent == None ? None : Funcs[F.Parent];
+      if (F.Main)
+        P.Main = Funcs[I];
+      To.Functions[Funcs[I]] = std::move(F);
+    }
+    for (const ir::RuleMatch &M : From.Matches) {
+      ir::RuleMatch X = M;
+      X.Function = M.Function == None ? None : Funcs[M.Function];
+      for (auto &[Name, E] : X.Nodes)
+        E = Id(E, Exprs);
+      To.Matches.push_back(std::move(X));
+    }
+    To.Errors.insert(To.Errors.end(), From.Errors.begin(), From.Errors.end());
+    To.Distributed.insert(To.Distributed.end(), From.Distributed.begin(), From.Distributed.end());
+    P.Sources.push_back(From.Source);
+  }
+
+private:
+  Program &P;
+  ir::Unit &To;
+  std::map<std::string, ir::FileId> FileIds;
+  std::map<std::string, ir::VarId> Shared;
+};
+
+/// Which of `Units` the units in `Seed` need, by the functions that they call and don't define.
+std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size_t> Seed) {
+  StringMap<std::vector<size_t>> Definers;
+  for (size_t I = 0; I != Units.size(); ++I)
+    if (!Units[I].HasMain)
+      for (const ir::Function &F : Units[I].Functions)
+        Definers[F.Usr].push_back(I);
+  std::vector<bool> In(Units.size());
+  for (size_t I : Seed)
+    In[I] = true;
+  for (size_t Next = 0; Next != Seed.size(); ++Next) {
+    StringSet<> Own;
+    for (const ir::Function &F : Units[Seed[Next]].Functions)
+      Own.insert(F.Usr);
+    for (const ir::Expr &E : Units[Seed[Next]].Exprs) {
+      if (E.Callee.empty() || Own.contains(E.Callee))
+        continue;
+      auto It = Definers.find(E.Callee);
+      // Two targets that define one name are two programs' business: only an unambiguous definer is taken.
+      if (It == Definers.end() || It->second.size() != 1 || In[It->second.front()])
+        continue;
+      In[It->second.front()] = true;
+      Seed.push_back(It->second.front());
+    }
+  }
+  llvm::sort(Seed);
+  return Seed;
+}
+
+} // namespace
+
+std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> &Unused) {
+  std::vector<Program> Programs;
+  std::vector<bool> Used(Units.size());
+  for (size_t I = 0; I != Units.size(); ++I) {
+    if (!Units[I].HasMain)
+      continue;
+    std::vector<size_t> Seed = {I};
+    for (size_t J = 0; J != Units.size(); ++J)
+      if (J != I && !Units[J].HasMain && !Units[I].Target.empty() && Units[J].Target == Units[I].Target)
+        Seed.push_back(J);
+    Program &P = Programs.emplace_back();
+    P.Name = Units[I].Target.empty() ? sys::path::stem(Units[I].Source).str() : Units[I].Target;
+    Joiner Join(P);
+    for (size_t J : closure(Units, Seed)) {
+      Used[J] = true;
+      Join.add(Units[J]);
+    }
+  }
+  for (size_t I = 0; I != Units.size(); ++I)
+    if (!Used[I])
+      Unused.push_back(Units[I].Source);
+  return Programs;
+}
+
+} // namespace migrate

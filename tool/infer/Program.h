@@ -1,0 +1,36 @@
+//===- Program.h - Units joined by USR ------------------------------------===//
+#ifndef ACCELERATE_MIGRATE_INFER_PROGRAM_H
+#define ACCELERATE_MIGRATE_INFER_PROGRAM_H
+
+#include "ir/Unit.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <vector>
+
+namespace migrate {
+
+/// One program: the units that are linked into it, in one index space. Functions that several units hold (inline
+/// ones, template instantiations) stand in it once; fields and globals are one variable each.
+struct Program {
+  std::string Name; ///< the build target, or the main file's stem
+  ir::Unit Code;
+  std::vector<std::string> Sources;
+  ir::FuncId Main = ir::None;
+  llvm::StringMap<ir::FuncId> ByUsr;
+
+  /// The body that a call runs: the function itself, or the override that the object's class has.
+  ir::FuncId callee(const ir::Expr &Call) const;
+  ir::FuncId constructorOf(const ir::Expr &Construct) const;
+
+  void forEachExpr(ir::ExprId E, llvm::function_ref<void(ir::ExprId)> Visit) const;
+  void forEachExprIn(ir::StmtId S, llvm::function_ref<void(ir::ExprId)> Visit) const;
+  void forEachStmt(ir::StmtId S, llvm::function_ref<void(ir::StmtId)> Visit) const;
+};
+
+/// Sorts units into programs: those of one build target with a `main`, with what other targets' units define for
+/// them. Units that belong to no program are left out (and told in `Unused`).
+std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> &Unused);
+
+} // namespace migrate
+
+#endif

@@ -1,0 +1,311 @@
+//===- Roles.cpp ----------------------------------------------------------===//
+#include "infer/Roles.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+bool isBackward(const ir::Expr &E) {
+  return E.Kind == ExprKind::Call && (E.Name == "at::Tensor::backward" || E.Name == "torch::autograd::backward" ||
+                                      E.Name == "accelerate::Accelerator::backward");
+}
+
+bool isMakeDataLoader(const ir::Expr &E) {
+  return E.Kind == ExprKind::Call &&
+         (E.Name == "torch::data::make_data_loader" || E.Name == "accelerate::make_data_loader" ||
+          E.Name == "accelerate::make_evaluation_data_loader");
+}
+
+static bool isObject(TypeKind Kind) {
+  switch (Kind) {
+  case TypeKind::Module:
+  case TypeKind::Optimizer:
+  case TypeKind::Scheduler:
+  case TypeKind::DataLoader:
+  case TypeKind::Device:
+    return true;
+  default:
+    return false;
+  }
+}
+
+Roles::Roles(const Program &P) : P(P) {
+  Parent.resize(P.Code.Vars.size() + P.Code.Exprs.size() + P.Code.Functions.size());
+  for (ObjectId I = 0; I != Parent.size(); ++I)
+    Parent[I] = I;
+  indexStatements();
+  unifyFlow();
+  findBackward();
+  findOptimizers();
+  findLoaders();
+}
+
+ObjectId Roles::find(ObjectId O) const {
+  while (Parent[O] != O)
+    O = Parent[O] = Parent[Parent[O]];
+  return O;
+}
+
+void Roles::unite(ObjectId A, ObjectId B) {
+  A = find(A), B = find(B);
+  if (A != B)
+    Parent[std::max(A, B)] = std::min(A, B);
+}
+
+ObjectId Roles::object(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  ObjectId Own = P.Code.Vars.size() + E;
+  switch (X.Kind) {
+  case ExprKind::Ref:
+    return find(X.Var);
+  case ExprKind::Field:
+    return X.Var == None ? find(Own) : find(X.Var);
+  case ExprKind::Cast:
+  case ExprKind::Unary:
+    return X.Args.empty() || X.Args[0] == None ? find(Own) : object(X.Args[0]);
+  case ExprKind::Index:
+    return X.Object == None ? find(Own) : object(X.Object);
+  case ExprKind::Construct:
+    // shared_ptr<Module>(net), Net(net.ptr()): the same object in another wrapping.
+    if (!X.Args.empty() && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == P.Code.type(E).Kind)
+      return object(X.Args[0]);
+    return find(Own);
+  case ExprKind::Call: {
+    StringRef Name = X.Name;
+    if ((Name == "std::move" || Name == "std::forward" || Name == "std::ref" || Name.ends_with("_pointer_cast")) &&
+        !X.Args.empty())
+      return object(X.Args[0]);
+    if ((Name.ends_with("::get") || Name.ends_with("::ptr") || Name.ends_with("::shared_from_this") ||
+         Name.ends_with("::operator*") || Name.ends_with("::value") || Name.ends_with("::at") ||
+         Name.ends_with("::back") || Name.ends_with("::front")) &&
+        X.Object != None)
+      return object(X.Object);
+    if (ir::FuncId F = P.callee(X); F != None)
+      return find(P.Code.Vars.size() + P.Code.Exprs.size() + F);
+    return find(Own);
+  }
+  default:
+    return find(Own);
+  }
+}
+
+void Roles::indexStatements() {
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+      FunctionOf[S] = F;
+      for (ir::StmtId Child : P.Code.Stmts[S].Children)
+        if (Child != None)
+          ParentOf[Child] = S;
+    });
+}
+
+/// Assignments, arguments and results make two expressions the same object.
+void Roles::unifyFlow() {
+  auto Flow = [&](ObjectId To, TypeKind Kind, ir::ExprId From) {
+    if (From != None && isObject(Kind))
+      unite(To, object(From));
+  };
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    const ir::Function &Fn = P.Code.Functions[F];
+    for (const auto &[Field, Value] : Fn.Inits) {
+      Init.try_emplace(Field, Value);
+      Flow(Field, P.Code.typeOf(Field).Kind, Value);
+    }
+    P.forEachStmt(Fn.Body, [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      if (X.Kind == StmtKind::Decl && X.Value != None) {
+        Init.try_emplace(X.Var, X.Value);
+        Flow(X.Var, P.Code.typeOf(X.Var).Kind, X.Value);
+      }
+      if (X.Kind == StmtKind::Return && X.Value != None)
+        Flow(P.Code.Vars.size() + P.Code.Exprs.size() + F, P.Code.type(X.Value).Kind, X.Value);
+      if (X.Kind == StmtKind::RangeFor && X.Value != None && isObject(P.Code.typeOf(X.Var).Kind))
+        unite(X.Var, object(X.Value));
+    });
+  }
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Assign && X.Name == "=" && X.Args.size() == 2 && X.Args[0] != None)
+      Flow(object(X.Args[0]), P.Code.type(X.Args[0]).Kind, X.Args[1]);
+    if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
+      continue;
+    if (ir::FuncId F = P.callee(X); F != None) {
+      const ir::Function &Fn = P.Code.Functions[F];
+      for (size_t I = 0; I < Fn.Params.size() && I < X.Args.size(); ++I)
+        Flow(Fn.Params[I], P.Code.typeOf(Fn.Params[I]).Kind, X.Args[I]);
+    }
+    // containers of objects: what is put in is what comes out
+    if (X.Object != None && (StringRef(X.Name).ends_with("::push_back") || StringRef(X.Name).ends_with("::emplace_back")))
+      for (ir::ExprId Arg : X.Args)
+        Flow(object(X.Object), P.Code.type(Arg).Kind, Arg);
+  }
+  for (const ir::Type &T : P.Code.Types)
+    UsesDevice |= T.Kind == TypeKind::Device && !T.Reference;
+}
+
+void Roles::findBackward() {
+  std::map<ir::FuncId, std::set<ir::FuncId>> Callers;
+  std::vector<ir::FuncId> Work;
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      if (isBackward(X) && Backward.insert(F).second)
+        Work.push_back(F);
+      if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
+        if (ir::FuncId Callee = P.callee(X); Callee != None) {
+          Callers[Callee].insert(F);
+          for (ir::FuncId O = 0; O != P.Code.Functions.size(); ++O)
+            if (llvm::is_contained(P.Code.Functions[O].Overrides, X.Callee))
+              Callers[O].insert(F);
+        }
+    });
+  while (!Work.empty()) {
+    ir::FuncId F = Work.back();
+    Work.pop_back();
+    for (ir::FuncId Caller : Callers[F])
+      if (Backward.insert(Caller).second)
+        Work.push_back(Caller);
+  }
+}
+
+bool Roles::reachesBackward(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (isBackward(X))
+      Found = true;
+    else if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
+      if (ir::FuncId F = P.callee(X); F != None && Backward.count(F))
+        Found = true;
+  });
+  return Found;
+}
+
+/// The `X` of each `X.parameters()` in `E`, also where the parameters were collected in a variable first.
+std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const {
+  std::vector<ir::ExprId> Found;
+  auto Add = [&](ir::ExprId Model) {
+    for (ir::ExprId Known : Found)
+      if (object(Known) == object(Model))
+        return;
+    Found.push_back(Model);
+  };
+  std::set<ir::VarId> Through;
+  auto Look = [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module &&
+        (StringRef(X.Name).ends_with("::parameters") || StringRef(X.Name).ends_with("::named_parameters")))
+      Add(X.Object);
+    if (X.Kind == ExprKind::Ref && X.Var != None && P.Code.type(Sub).Kind == TypeKind::Container)
+      Through.insert(X.Var);
+  };
+  P.forEachExpr(E, Look);
+  if (Depth > 0 && F != None)
+    for (ir::VarId V : std::set<ir::VarId>(Through))
+      P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Value == None || X.Kind == StmtKind::RangeFor)
+          return;
+        bool Mentions = X.Kind == StmtKind::Decl && X.Var == V;
+        P.forEachExpr(X.Value, [&](ir::ExprId Sub) {
+          Mentions |= P.Code.Exprs[Sub].Kind == ExprKind::Ref && P.Code.Exprs[Sub].Var == V;
+        });
+        if (Mentions && (X.Kind == StmtKind::Decl || X.Kind == StmtKind::Expr))
+          for (ir::ExprId Model : modelsIn(X.Value, F, Depth - 1))
+            Add(Model);
+      });
+  return Found;
+}
+
+void Roles::findOptimizers() {
+  auto Consider = [&](ir::ExprId Value, ir::VarId Var, ir::FuncId F, ir::StmtId S) {
+    if (Value == None)
+      return;
+    const ir::Expr &X = P.Code.Exprs[Value];
+    bool Makes = (X.Kind == ExprKind::Construct && !X.Args.empty() &&
+                  P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
+                 (X.Kind == ExprKind::Call && (StringRef(X.Name).starts_with("std::make_")));
+    if (!Makes || P.Code.type(Value).Kind != TypeKind::Optimizer)
+      return;
+    OptimizerRole O;
+    O.Made = Value;
+    O.Var = Var;
+    O.Function = F;
+    O.Statement = S;
+    for (ir::ExprId Arg : X.Args)
+      for (ir::ExprId Model : modelsIn(Arg, F, 2))
+        O.Models.push_back(Model);
+    for (ir::ExprId Model : O.Models)
+      Models.insert(object(Model));
+    Optimizers.push_back(std::move(O));
+  };
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    for (const auto &[Field, Value] : P.Code.Functions[F].Inits)
+      Consider(Value, Field, F, None);
+    P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      if (X.Kind == StmtKind::Decl) {
+        Consider(X.Value, X.Var, F, S);
+        if (P.Code.typeOf(X.Var).Kind == TypeKind::Scheduler && !P.Code.Vars[X.Var].Param &&
+            !P.Code.typeOf(X.Var).Reference)
+          Schedulers.push_back(S);
+      } else if (X.Kind == StmtKind::Expr && X.Value != None) {
+        const ir::Expr &E = P.Code.Exprs[X.Value];
+        if (E.Kind == ExprKind::Assign && E.Name == "=" && E.Args.size() == 2 && E.Args[0] != None &&
+            P.Code.Exprs[E.Args[0]].Var != None)
+          Consider(E.Args[1], P.Code.Exprs[E.Args[0]].Var, F, S);
+      }
+    });
+  }
+}
+
+bool Roles::isTrainedModel(ir::ExprId E) const {
+  return P.Code.type(E).Kind == TypeKind::Module && Models.count(object(E));
+}
+
+void Roles::findLoaders() {
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (isMakeDataLoader(X)) {
+      LoaderRole &L = Loaders[object(E)];
+      L.Made.push_back(E);
+      L.Ours |= StringRef(X.Name).starts_with("accelerate::");
+    }
+  }
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      ir::ExprId Over = None;
+      if (X.Kind == StmtKind::RangeFor && X.Value != None && P.Code.type(X.Value).Kind == TypeKind::DataLoader)
+        Over = X.Value;
+      // `for (auto it = loader->begin(); it != loader->end(); ++it)`
+      if (X.Kind == StmtKind::Loop && X.Value != None)
+        P.forEachExpr(X.Value, [&](ir::ExprId E) {
+          const ir::Expr &C = P.Code.Exprs[E];
+          if (C.Kind == ExprKind::Call && C.Object != None && P.Code.type(C.Object).Kind == TypeKind::DataLoader &&
+              StringRef(C.Name).ends_with("::end"))
+            Over = C.Object;
+        });
+      if (Over == None)
+        return;
+      LoaderRole &L = Loaders[object(Over)];
+      L.Loops.push_back(S);
+      bool Trains = false;
+      for (ir::StmtId Child : X.Children)
+        Trains |= Child != None && reachesBackward(Child);
+      if (Trains)
+        L.Mode = LoaderMode::Training;
+      else if (L.Mode == LoaderMode::Unused)
+        L.Mode = LoaderMode::Evaluation;
+    });
+  for (auto &[Object, L] : Loaders)
+    L.Foreign = L.Made.empty();
+}
+
+} // namespace migrate

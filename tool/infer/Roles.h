@@ -1,0 +1,74 @@
+//===- Roles.h - Which object is what: by types and by flow, never by names ===//
+#ifndef ACCELERATE_MIGRATE_INFER_ROLES_H
+#define ACCELERATE_MIGRATE_INFER_ROLES_H
+
+#include "infer/Program.h"
+#include <map>
+#include <set>
+
+namespace migrate {
+
+/// Objects are classes of variables and expressions that may denote the same thing: unified over declarations,
+/// assignments, arguments, members and results.
+using ObjectId = uint32_t;
+
+struct OptimizerRole {
+  ir::ExprId Made = ir::None;          ///< the construction
+  ir::VarId Var = ir::None;            ///< what holds it
+  ir::FuncId Function = ir::None;      ///< where it is made
+  ir::StmtId Statement = ir::None;     ///< the declaration or assignment
+  std::vector<ir::ExprId> Models;      ///< `X` of each `X.parameters()` that reached it
+};
+
+enum class LoaderMode { Unused, Training, Evaluation };
+
+struct LoaderRole {
+  std::vector<ir::ExprId> Made;     ///< `make_data_loader` calls
+  std::vector<ir::StmtId> Loops;    ///< loops over its batches
+  LoaderMode Mode = LoaderMode::Unused;
+  bool Ours = false;                ///< made by `accelerate::make_data_loader` already
+  bool Foreign = false;             ///< made by something that can't be shared out
+};
+
+class Roles {
+public:
+  explicit Roles(const Program &P);
+
+  ObjectId object(ir::ExprId E) const;
+  ObjectId object(ir::VarId V, bool) const { return find(V); }
+  ObjectId objectOfVar(ir::VarId V) const { return find(V); }
+
+  bool isTrainedModel(ir::ExprId E) const;
+  bool reachesBackward(ir::StmtId S) const;
+  bool callsBackward(ir::FuncId F) const { return Backward.count(F) != 0; }
+
+  std::vector<OptimizerRole> Optimizers;
+  std::map<ObjectId, LoaderRole> Loaders;
+  std::set<ObjectId> Models;      ///< whose parameters reach an optimizer
+  std::vector<ir::StmtId> Schedulers; ///< declarations
+  std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
+  std::map<ir::StmtId, ir::StmtId> ParentOf;
+  std::map<ir::StmtId, ir::FuncId> FunctionOf;
+  bool UsesDevice = false;        ///< the program decides on a device somewhere
+
+private:
+  ObjectId find(ObjectId O) const;
+  void unite(ObjectId A, ObjectId B);
+  void indexStatements();
+  void unifyFlow();
+  void findOptimizers();
+  void findLoaders();
+  void findBackward();
+  std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
+
+  const Program &P;
+  mutable std::vector<ObjectId> Parent;
+  std::set<ir::FuncId> Backward;
+};
+
+bool isBackward(const ir::Expr &E);
+bool isMakeDataLoader(const ir::Expr &E);
+
+} // namespace migrate
+
+#endif

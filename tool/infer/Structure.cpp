@@ -1,0 +1,429 @@
+//===- Structure.cpp ------------------------------------------------------===//
+#include "infer/Structure.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringExtras.h"
+#include <functional>
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+bool choosesCpu(const Program &P) {
+  for (const ir::Expr &E : P.Code.Exprs) {
+    StringRef Name = E.Name;
+    if (Name.ends_with("::kCUDA") || Name.ends_with("DeviceType::CUDA") || Name == "at::Tensor::cuda" ||
+        Name == "torch::nn::Module::cuda" || (E.Kind == ExprKind::Literal && Name.starts_with("cuda")) ||
+        Name == "torch::cuda::is_available")
+      return false;
+  }
+  return true;
+}
+
+namespace {
+
+class Deriver {
+public:
+  Deriver(const Program &P, const Roles &R, const Findings &F, SourceText Text) : P(P), R(R), F(F), Text(Text) {}
+
+  Facts run() {
+    loaders();
+    devices();
+    models();
+    batches();
+    prepare();
+    training();
+    metrics();
+    refusals();
+    for (const auto &[Key, Note] : F.Notes)
+      Out.add(Note);
+    Out.Reached = F.Reached;
+    return std::move(Out);
+  }
+
+private:
+  const ir::Expr &expr(ir::ExprId E) const { return P.Code.Exprs[E]; }
+
+  Fact fact(const char *Name, ir::FuncId Function) const {
+    Fact X;
+    X.Name = Name;
+    X.Function = Function;
+    return X;
+  }
+
+  /// Functions by expression, since edits need the accelerator of the function that they stand in.
+  ir::FuncId functionOf(ir::ExprId E) {
+    if (Owners.empty())
+      for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
+        for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
+          P.forEachExpr(Init, [&](ir::ExprId Sub) { Owners.try_emplace(Sub, Fn); });
+        P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) { own(P.Code.Stmts[S].Value, Fn); });
+      }
+    auto It = Owners.find(E);
+    return It == Owners.end() ? None : It->second;
+  }
+  void own(ir::ExprId E, ir::FuncId Fn) {
+    if (E == None)
+      return;
+    Owners.try_emplace(E, Fn);
+    own(expr(E).Object, Fn);
+    for (ir::ExprId Arg : expr(E).Args)
+      own(Arg, Fn);
+  }
+
+  bool sharedOut(ObjectId Loader) const {
+    auto It = R.Loaders.find(Loader);
+    return It != R.Loaders.end() && !It->second.Foreign && !It->second.Made.empty() &&
+           (It->second.Mode == LoaderMode::Training || F.Whole.count(Loader));
+  }
+  /// The runtime moves the batches: then every field must have been moved by the program too.
+  bool movesBatches(ObjectId Loader) const {
+    return sharedOut(Loader) && (choosesCpu(P) || !F.Unmoved.count(Loader));
+  }
+
+  void loaders() {
+    for (const auto &[Object, Role] : R.Loaders)
+      for (ir::ExprId Made : Role.Made) {
+        if (Role.Mode == LoaderMode::Training)
+          Out.label(Made, "training-loader");
+        else if (sharedOut(Object))
+          Out.label(Made, "evaluation-loader");
+      }
+  }
+
+  bool mentionsOurs(ir::ExprId E) const {
+    bool Found = false;
+    P.forEachExpr(E, [&](ir::ExprId Sub) { Found |= StringRef(expr(Sub).Name).starts_with("accelerate::"); });
+    return Found;
+  }
+
+  void device(ir::ExprId Value, ir::FuncId Function) {
+    if (Value == None || mentionsOurs(Value))
+      return;
+    const ir::Expr *X = &expr(Value);
+    if (X->Kind == ExprKind::Construct) {
+      if (X->Args.empty())
+        return;
+      if (X->Args.size() > 1) { // Device(kCUDA, 0)
+        Fact D = fact("device-indexed", Function);
+        ir::Range Both = expr(X->Args.front()).Where;
+        Both.End = expr(X->Args.back()).Where.End;
+        D.Nodes["value"] = Both;
+        Out.add(std::move(D));
+        return;
+      }
+      Value = X->Args[0];
+      X = &expr(Value);
+    }
+    // A copy of another device, a result of the project's own function (whose return is looked at itself), the CPU.
+    if (P.Code.type(Value).Kind == TypeKind::Device && X->Kind != ExprKind::Conditional)
+      return;
+    if (StringRef(X->Name).ends_with("kCPU") || (X->Kind == ExprKind::Literal && X->Name == "cpu") ||
+        P.callee(*X) != None)
+      return;
+    bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
+                   StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&
+                   StringRef(expr(X->Args[2]).Name).ends_with("kCPU");
+    Fact D = fact(Default ? "device-default" : "device-chosen", Function);
+    D.Nodes["value"] = X->Where;
+    Out.add(std::move(D));
+  }
+
+  void devices() {
+    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
+      for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
+        if (P.Code.typeOf(Field).Kind == TypeKind::Device)
+          device(Init, Fn);
+      P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device && !P.Code.typeOf(X.Var).Reference)
+          device(X.Value, Fn);
+        if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
+            expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None &&
+            P.Code.type(expr(X.Value).Args[0]).Kind == TypeKind::Device)
+          device(expr(X.Value).Args[1], Fn);
+      });
+    }
+  }
+
+  void models() {
+    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
+      P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Kind != StmtKind::Expr || X.Value == None)
+          return;
+        const ir::Expr &Call = expr(X.Value);
+        if (Call.Kind != ExprKind::Call || Call.Object == None || Call.Args.empty() ||
+            !StringRef(Call.Name).ends_with("::to") || !R.isTrainedModel(Call.Object))
+          return;
+        TypeKind Kind = P.Code.type(Call.Args[0]).Kind;
+        if ((Kind != TypeKind::Device && Kind != TypeKind::DeviceType) || mentionsOurs(X.Value))
+          return;
+        for (ir::ExprId Arg : llvm::drop_begin(Call.Args))
+          if (P.Code.type(Arg).Kind != TypeKind::Bool)
+            return;
+        if (StringRef(expr(Call.Args[0]).Name).ends_with("kCPU"))
+          return;
+        Fact M = fact("model-move", Fn);
+        M.Nodes["statement"] = X.Where;
+        Out.add(std::move(M));
+        Deleted.insert(S);
+      });
+  }
+
+  void batches() {
+    for (const auto &[E, Loader] : F.Moves) {
+      if (!movesBatches(Loader))
+        continue;
+      Fact M = fact("batch-move", functionOf(E));
+      M.Nodes["call"] = expr(E).Where;
+      M.Nodes["batch"] = expr(expr(E).Object).Where;
+      Out.add(std::move(M));
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Prepare
+  //===--------------------------------------------------------------------===//
+
+  struct Preparation {
+    ir::FuncId Function;
+    ir::StmtId After = None;
+    std::vector<std::string> Objects;
+  };
+
+  ir::StmtId blockOf(ir::StmtId S) const {
+    auto It = R.ParentOf.find(S);
+    while (It != R.ParentOf.end() && P.Code.Stmts[It->second].Transparent)
+      It = R.ParentOf.find(It->second);
+    return It == R.ParentOf.end() ? None : It->second;
+  }
+
+  bool trains(ir::StmtId S) const {
+    if (R.reachesBackward(S))
+      return true;
+    bool Found = false;
+    P.forEachStmt(S, [&](ir::StmtId Child) {
+      const ir::Stmt &X = P.Code.Stmts[Child];
+      Found |= X.Kind == StmtKind::RangeFor && X.Value != None && P.Code.type(X.Value).Kind == TypeKind::DataLoader;
+    });
+    P.forEachExprIn(S, [&](ir::ExprId E) {
+      const ir::Expr &X = expr(E);
+      Found |= X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("::step") &&
+               P.Code.type(X.Object).Kind == TypeKind::Optimizer;
+    });
+    return Found;
+  }
+
+  bool preparedAlready(ObjectId Object) const {
+    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+      if (expr(E).Name == "accelerate::Accelerator::prepare")
+        for (ir::ExprId Arg : expr(E).Args)
+          if (R.object(Arg) == Object)
+            return true;
+    return false;
+  }
+
+  void prepare() {
+    std::map<ir::StmtId, Preparation> ByBlock;
+    std::set<ObjectId> LoadersDone;
+    for (const OptimizerRole &O : R.Optimizers) {
+      if (O.Var == None || preparedAlready(R.objectOfVar(O.Var)))
+        continue;
+      std::vector<std::string> Objects;
+      for (ir::ExprId Model : O.Models)
+        Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
+                                                                                           : Text(expr(Model).Where));
+      Objects.push_back(P.Code.Vars[O.Var].Name);
+      if (O.Statement == None) { // in a constructor's initialisers
+        Fact Prep = fact("prepare-in-constructor", O.Function);
+        Prep.Texts["objects"] = llvm::join(Objects, ", ");
+        const ir::Function &Fn = P.Code.Functions[O.Function];
+        ir::Range At = Fn.Where;
+        At.Begin = At.End = Fn.BodyBegin;
+        Prep.Nodes["place"] = At;
+        Out.add(std::move(Prep));
+        continue;
+      }
+      ir::StmtId Block = blockOf(O.Statement);
+      if (Block == None)
+        continue;
+      Preparation &Prep = ByBlock[Block];
+      Prep.Function = O.Function;
+      for (std::string &Object : Objects)
+        if (!llvm::is_contained(Prep.Objects, Object))
+          Prep.Objects.push_back(Object);
+    }
+    for (auto &[Block, Prep] : ByBlock)
+      place(Block, Prep, LoadersDone);
+    // Loaders that are made where no optimizer is.
+    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
+      P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Kind != StmtKind::Decl || !isPreparedLoader(X.Var) || LoadersDone.count(R.objectOfVar(X.Var)) ||
+            preparedAlready(R.objectOfVar(X.Var)) || X.Value == None || !isMakeDataLoader(expr(X.Value)))
+          return;
+        Fact Alone = fact("prepare", Fn);
+        Alone.Nodes["statement"] = X.Where;
+        Alone.Texts["objects"] = P.Code.Vars[X.Var].Name;
+        Out.add(std::move(Alone));
+      });
+  }
+
+  bool isPreparedLoader(ir::VarId V) const {
+    const ir::Type &T = P.Code.typeOf(V);
+    return T.Kind == TypeKind::DataLoader && !P.Code.Vars[V].Param && movesBatches(R.objectOfVar(V));
+  }
+
+  /// Behind the last statement that declares or touches one of the objects, before training begins.
+  void place(ir::StmtId Block, Preparation &Prep, std::set<ObjectId> &LoadersDone) {
+    const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
+    std::set<ObjectId> Involved;
+    size_t First = Children.size();
+    for (const OptimizerRole &O : R.Optimizers) {
+      if (O.Statement == None || blockOf(O.Statement) != Block)
+        continue;
+      Involved.insert(R.objectOfVar(O.Var));
+      for (ir::ExprId Model : O.Models)
+        Involved.insert(R.object(Model));
+      for (size_t I = 0; I != Children.size(); ++I)
+        if (contains(Children[I], O.Statement))
+          First = std::min(First, I);
+    }
+    size_t Train = First + 1;
+    while (Train < Children.size() && !trains(Children[Train]))
+      ++Train;
+    std::vector<std::string> Loaders, Schedulers;
+    for (size_t I = 0; I < Train && I < Children.size(); ++I)
+      P.forEachStmt(Children[I], [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Kind != StmtKind::Decl || blockOf(S) != Block)
+          return;
+        if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var))) {
+          Loaders.push_back(P.Code.Vars[X.Var].Name);
+          LoadersDone.insert(R.objectOfVar(X.Var));
+          Involved.insert(R.objectOfVar(X.Var));
+        }
+        if (llvm::is_contained(R.Schedulers, S) && I > First) {
+          Schedulers.push_back(P.Code.Vars[X.Var].Name);
+          Involved.insert(R.objectOfVar(X.Var));
+        }
+      });
+    size_t Last = First;
+    for (size_t I = First; I < Train && I < Children.size(); ++I) {
+      bool Touches = false;
+      if (Deleted.count(Children[I]))
+        continue;
+      P.forEachStmt(Children[I], [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Kind == StmtKind::Decl)
+          Touches |= Involved.count(R.objectOfVar(X.Var)) != 0;
+        P.forEachExpr(X.Value, [&](ir::ExprId E) {
+          if (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field)
+            Touches |= Involved.count(R.object(E)) != 0;
+        });
+      });
+      if (Touches)
+        Last = I;
+    }
+    llvm::append_range(Prep.Objects, Loaders);
+    llvm::append_range(Prep.Objects, Schedulers);
+    Fact X = fact("prepare", Prep.Function);
+    X.Nodes["statement"] = P.Code.Stmts[Children[Last]].Where;
+    X.Texts["objects"] = llvm::join(Prep.Objects, ", ");
+    Out.add(std::move(X));
+  }
+
+  bool contains(ir::StmtId S, ir::StmtId Inner) const {
+    bool Found = false;
+    P.forEachStmt(S, [&](ir::StmtId Child) { Found |= Child == Inner; });
+    return Found;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Training and metrics
+  //===--------------------------------------------------------------------===//
+
+  void training() {
+    for (const auto &[E, How] : F.Backwards) {
+      const ir::Expr &Call = expr(E);
+      Fact B = fact(How == "sum" ? "backward-sum" : "backward-mean", functionOf(E));
+      B.Nodes["call"] = Call.Where;
+      B.Nodes["loss"] = expr(Call.Object).Where;
+      std::string More;
+      for (ir::ExprId Arg : Call.Args)
+        More += ", " + Text(expr(Arg).Where);
+      B.Texts["more"] = More;
+      Out.add(std::move(B));
+    }
+    // What main never reaches isn't understood.
+    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
+      if (F.Reached.count(Fn) || P.Code.Functions[Fn].Parent != None)
+        continue;
+      P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+        if (expr(E).Name != "at::Tensor::backward" || F.Reached.count(functionOf(E)))
+          return;
+        Fact U = fact("unreached-backward", Fn);
+        U.Nodes["place"] = expr(E).Where;
+        Out.add(std::move(U));
+      });
+    }
+  }
+
+  void metrics() {
+    for (const auto &[E, How] : F.Coercions) {
+      Fact M = fact(("metric-" + How).c_str(), functionOf(E));
+      M.Nodes["value"] = expr(E).Where;
+      if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)
+        M.Chain.push_back({expr(It->second.Source).Where, "it comes from here"});
+      Out.add(std::move(M));
+    }
+    for (const auto &[Loop, Vars] : F.ReduceAfter) {
+      Fact M = fact("metric-after-loop", R.FunctionOf.at(Loop));
+      M.Nodes["loop"] = P.Code.Stmts[Loop].Where;
+      std::vector<std::string> Names;
+      for (ir::VarId V : Vars)
+        Names.push_back(P.Code.Vars[V].Name);
+      M.Texts["values"] = llvm::join(Names, ", ");
+      Out.add(std::move(M));
+    }
+    for (const auto &[Loader, Why] : F.Kept)
+      for (ir::ExprId Made : R.Loaders.at(Loader).Made) {
+        Fact K = fact("evaluation-kept", functionOf(Made));
+        K.Nodes["place"] = expr(Made).Where;
+        K.Texts["why"] = Why;
+        Out.add(std::move(K));
+      }
+  }
+
+  void refusals() {
+    bool Trains = !F.Backwards.empty(), Shared = false;
+    for (const auto &[Object, Role] : R.Loaders)
+      Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
+    if (Trains && !Shared) {
+      Fact N = fact("nothing-to-share", P.Main);
+      N.Nodes["place"] = expr(F.Backwards.begin()->first).Where;
+      Out.add(std::move(N));
+    }
+  }
+
+  const Program &P;
+  const Roles &R;
+  const Findings &F;
+  SourceText Text;
+  Facts Out;
+  std::map<ir::ExprId, ir::FuncId> Owners;
+  std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
+};
+
+} // namespace
+
+Facts deriveFacts(const Program &P, const Roles &R, const Findings &F, SourceText Text) {
+  return Deriver(P, R, F, Text).run();
+}
+
+} // namespace migrate

@@ -1,0 +1,176 @@
+//===- Parse.cpp ----------------------------------------------------------===//
+#include "lower/Parse.h"
+#include "lower/Lower.h"
+#include "rules/Rule.h"
+#include "clang/Frontend/CompilerInstance.h"
+#include "clang/Frontend/FrontendAction.h"
+#include "clang/Lex/PPCallbacks.h"
+#include "clang/Lex/Preprocessor.h"
+#include "clang/Tooling/Tooling.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/VirtualFileSystem.h"
+
+using namespace clang;
+
+namespace migrate {
+namespace {
+
+/// Keeps errors instead of printing them.
+class Recorder : public DiagnosticConsumer {
+public:
+  explicit Recorder(ir::Unit &Out) : Out(Out) {}
+  void HandleDiagnostic(DiagnosticsEngine::Level Level, const Diagnostic &Info) override {
+    if (Level < DiagnosticsEngine::Error)
+      return;
+    llvm::SmallString<128> Message;
+    Info.FormatDiagnostic(Message);
+    ir::Problem P;
+    P.Message = Message.str().str();
+    P.Fatal = Level == DiagnosticsEngine::Fatal;
+    if (Info.hasSourceManager() && Info.getLocation().isValid()) {
+      PresumedLoc Loc = Info.getSourceManager().getPresumedLoc(Info.getSourceManager().getFileLoc(Info.getLocation()));
+      if (Loc.isValid()) {
+        P.Path = Loc.getFilename();
+        P.Line = Loc.getLine();
+        P.Column = Loc.getColumn();
+      }
+    }
+    Out.Errors.push_back(std::move(P));
+  }
+
+private:
+  ir::Unit &Out;
+};
+
+/// Notes the `#include` lines of project files: a new one goes beside them.
+class IncludeRecorder : public PPCallbacks {
+public:
+  IncludeRecorder(const SourceManager &SM, ProjectFilter InProject, ir::Unit &Out)
+      : SM(SM), InProject(InProject), Out(Out) {}
+  void InclusionDirective(SourceLocation Hash, const Token &, StringRef Name, bool Angled, CharSourceRange,
+                          OptionalFileEntryRef, StringRef, StringRef, const Module *, bool,
+                          SrcMgr::CharacteristicKind) override {
+    if (!Hash.isFileID())
+      return;
+    OptionalFileEntryRef Entry = SM.getFileEntryRefForID(SM.getFileID(Hash));
+    if (!Entry)
+      return;
+    StringRef Path = Entry->getFileEntry().tryGetRealPathName();
+    if (Path.empty() || !InProject(Path))
+      return;
+    ir::File *File = nullptr;
+    for (ir::File &Known : Out.Files)
+      if (Known.Path == Path)
+        File = &Known;
+    if (!File) {
+      Out.Files.push_back({Path.str(), true, {}, {}});
+      File = &Out.Files.back();
+    }
+    uint32_t Offset = SM.getFileOffset(Hash);
+    if (llvm::is_contained(File->Includes, Offset))
+      return;
+    File->Includes.push_back(Offset);
+    File->Spellings.push_back(Angled ? ("<" + Name + ">").str() : ("\"" + Name + "\"").str());
+  }
+
+private:
+  const SourceManager &SM;
+  ProjectFilter InProject;
+  ir::Unit &Out;
+};
+
+class LoweringConsumer : public ASTConsumer {
+public:
+  LoweringConsumer(const SourceManager &SM, const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out)
+      : SM(SM), Rules(Rules), InProject(InProject), Out(Out) {}
+  void HandleTranslationUnit(ASTContext &Ctx) override { lower(Ctx, Rules, InProject, Out); }
+  /// Only the project's own bodies are read: two thirds of the time of a LibTorch unit is spent in the others.
+  bool shouldSkipFunctionBody(Decl *D) override {
+    SourceLocation Loc = SM.getFileLoc(D->getLocation());
+    FileID Id = SM.getFileID(Loc);
+    auto [It, New] = Own.try_emplace(Id, false);
+    if (New)
+      if (OptionalFileEntryRef Entry = SM.getFileEntryRefForID(Id))
+        It->second = InProject(Entry->getFileEntry().tryGetRealPathName());
+    return !It->second;
+  }
+
+private:
+  const SourceManager &SM;
+  const RuleSet &Rules;
+  ProjectFilter InProject;
+  ir::Unit &Out;
+  llvm::DenseMap<FileID, bool> Own;
+};
+
+class LoweringAction : public ASTFrontendAction {
+public:
+  LoweringAction(const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out)
+      : Rules(Rules), InProject(InProject), Out(Out) {}
+  bool BeginInvocation(CompilerInstance &CI) override {
+    CI.getFrontendOpts().SkipFunctionBodies = true;
+    CI.getDiagnostics().setFatalsAsError(true); // a missing header mustn't blind us to the rest
+    return true;
+  }
+  std::unique_ptr<ASTConsumer> CreateASTConsumer(CompilerInstance &CI, StringRef) override {
+    CI.getPreprocessor().addPPCallbacks(std::make_unique<IncludeRecorder>(CI.getSourceManager(), InProject, Out));
+    return std::make_unique<LoweringConsumer>(CI.getSourceManager(), Rules, InProject, Out);
+  }
+
+private:
+  const RuleSet &Rules;
+  ProjectFilter InProject;
+  ir::Unit &Out;
+};
+
+} // namespace
+
+std::string findResourceDir(llvm::StringRef Explicit, llvm::StringRef Executable) {
+  std::vector<std::string> Places;
+  if (!Explicit.empty())
+    Places = {Explicit.str()};
+  else
+    Places = {(llvm::sys::path::parent_path(Executable) + "/../lib/clang/" + MIGRATE_CLANG_MAJOR).str(),
+              MIGRATE_RESOURCE_DIR};
+  for (const std::string &Place : Places)
+    if (llvm::sys::fs::exists(Place + "/include/stddef.h"))
+      return Place;
+  return "";
+}
+
+ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &Rules, const ParseOptions &Options,
+                   const Overlay &Edited) {
+  ir::Unit Out;
+  Out.Source = Command.Source;
+  Out.Target = Command.Target;
+  auto InProject = [&](llvm::StringRef Path) { return P.owns(Path); };
+
+  auto FS = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::vfs::createPhysicalFileSystem());
+  auto Memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  for (const auto &[Path, Text] : Edited)
+    Memory->addFile(Path, 0, llvm::MemoryBuffer::getMemBufferCopy(Text, Path));
+  FS->pushOverlay(Memory);
+  if (std::error_code EC = FS->setCurrentWorkingDirectory(Command.Command.Directory)) {
+    Out.Errors.push_back({Command.Source, "its folder can't be entered: " + EC.message(), 0, 0, true});
+    return Out;
+  }
+  auto Files = llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), FS);
+
+  std::vector<std::string> Args = Command.Command.CommandLine;
+  // Ours stand before the user's, so that theirs win; errors alone are of interest.
+  Args.insert(Args.begin() + 1, {"-resource-dir=" + Options.ResourceDir, "-fsyntax-only", "-w", "-ferror-limit=0",
+                                 "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"});
+  if (!Options.RuntimeInclude.empty())
+    Args.push_back("-idirafter" + Options.RuntimeInclude);
+
+  Recorder Diagnostics(Out);
+  tooling::ToolInvocation Invocation(Args, std::make_unique<LoweringAction>(Rules, InProject, Out), Files.get());
+  Invocation.setDiagnosticConsumer(&Diagnostics);
+  if (!Invocation.run() && Out.Errors.empty())
+    Out.Errors.push_back({Command.Source, "Clang could not read this unit's command", 0, 0, true});
+  return Out;
+}
+
+} // namespace migrate

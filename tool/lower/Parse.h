@@ -1,0 +1,33 @@
+//===- Parse.h - One translation unit, parsed and lowered -----------------===//
+#ifndef ACCELERATE_MIGRATE_LOWER_PARSE_H
+#define ACCELERATE_MIGRATE_LOWER_PARSE_H
+
+#include "ir/Unit.h"
+#include "project/Project.h"
+#include <map>
+#include <string>
+
+namespace migrate {
+
+class RuleSet;
+
+/// Texts that stand for files without being written: what a migration would make of them.
+using Overlay = std::map<std::string, std::string>;
+
+struct ParseOptions {
+  std::string ResourceDir;    ///< Clang's own headers
+  std::string RuntimeInclude; ///< where `accelerate/accelerate.h` lies, or empty
+};
+
+/// Parses one unit and lowers it. What Clang reports is in `Unit::Errors`; a unit that could not even be started
+/// (an unusable command) has a fatal problem there.
+ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &Rules, const ParseOptions &Options,
+                   const Overlay &Edited = {});
+
+/// Clang's resource folder: `Explicit`, beside the executable, the one baked in, or what `clang-19` says. Empty if
+/// none holds `include/stddef.h`.
+std::string findResourceDir(llvm::StringRef Explicit, llvm::StringRef Executable);
+
+} // namespace migrate
+
+#endif

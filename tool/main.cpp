@@ -1,0 +1,74 @@
+//===- main.cpp - accelerate-migrate --------------------------------------===//
+#include "Driver.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+
+using namespace llvm;
+
+static cl::OptionCategory Category("accelerate-migrate options");
+static cl::list<std::string> Sources(cl::Positional, cl::desc("[source...]"), cl::cat(Category));
+static cl::opt<std::string> BuildDir("p", cl::desc("Build folder with the compile database (default: build*/ here)"),
+                                     cl::value_desc("dir"), cl::cat(Category));
+static cl::opt<bool> InPlace("in-place", cl::desc("Write the edits instead of printing a diff"), cl::cat(Category));
+static cl::alias InPlaceShort("i", cl::desc("Alias for --in-place"), cl::aliasopt(InPlace), cl::cat(Category));
+static cl::opt<migrate::Options::Format>
+    Format("format", cl::desc("What standard output gets"),
+           cl::values(clEnumValN(migrate::Options::Format::Diff, "diff", "a unified diff (default)"),
+                      clEnumValN(migrate::Options::Format::Json, "json", "one JSON document")),
+           cl::init(migrate::Options::Format::Diff), cl::cat(Category));
+static cl::opt<bool> NoVerify("no-verify", cl::desc("Don't parse the result again"), cl::cat(Category));
+static cl::opt<bool> Quiet("quiet", cl::desc("Findings and summary are not printed"), cl::cat(Category));
+static cl::opt<unsigned> Jobs("j", cl::desc("Units to read at once (default: by cores)"), cl::Prefix, cl::cat(Category));
+static cl::opt<std::string> Explain("explain", cl::desc("Print a rule's page"), cl::value_desc("code"),
+                                    cl::cat(Category));
+static cl::opt<bool> ListRules("list-rules", cl::desc("List the rules"), cl::cat(Category));
+static cl::opt<std::string> Dump("dump", cl::desc("Print what was inferred instead: roles or placements"),
+                                 cl::value_desc("what"), cl::cat(Category));
+static cl::opt<std::string> RulesDir("rules-dir", cl::desc("Folder of the rule files"), cl::value_desc("dir"),
+                                     cl::cat(Category));
+static cl::opt<std::string> ResourceDir("resource-dir", cl::desc("Clang's resource folder"), cl::value_desc("dir"),
+                                        cl::cat(Category));
+static cl::opt<std::string> RuntimeInclude("runtime-include", cl::desc("Folder of accelerate/accelerate.h"),
+                                           cl::value_desc("dir"), cl::cat(Category));
+
+static const char *const Overview =
+    "Reads C++ LibTorch training code written for one device and prints the diff that makes it train on many.\n\n"
+    "exit status: 0 nothing to do, or everything applied with --in-place; 1 edits or findings pending;\n"
+    "             2 usage, configuration or rule error; 3 a unit could not be parsed; 4 verification failed";
+
+int main(int Argc, char **Argv) {
+  InitLLVM Init(Argc, Argv);
+  migrate::Options O;
+  // What follows `--` are flags of the compiler.
+  std::vector<const char *> Own;
+  int I = 0;
+  for (; I != Argc && StringRef(Argv[I]) != "--"; ++I)
+    Own.push_back(Argv[I]);
+  for (++I; I < Argc; ++I)
+    O.Flags.push_back(Argv[I]);
+
+  cl::HideUnrelatedOptions(Category);
+  cl::SetVersionPrinter([](raw_ostream &OS) { OS << "accelerate-migrate " << MIGRATE_VERSION << "\n"; });
+  if (!cl::ParseCommandLineOptions(Own.size(), Own.data(), Overview, &errs()))
+    return migrate::Usage;
+  if (!Dump.empty() && Dump != "roles" && Dump != "placements") {
+    errs() << "accelerate-migrate: error: --dump knows roles and placements, not '" << Dump << "'\n";
+    return migrate::Usage;
+  }
+  O.BuildDir = BuildDir;
+  O.Sources.assign(Sources.begin(), Sources.end());
+  O.InPlace = InPlace;
+  O.Output = Format;
+  O.Verify = !NoVerify;
+  O.Quiet = Quiet;
+  O.Jobs = Jobs;
+  O.Explain = Explain;
+  O.ListRules = ListRules;
+  O.Dump = Dump;
+  O.RulesDir = RulesDir;
+  O.ResourceDir = ResourceDir;
+  O.RuntimeInclude = RuntimeInclude;
+  O.Executable = sys::fs::getMainExecutable(Argv[0], reinterpret_cast<void *>(&main));
+  return migrate::run(O, outs(), errs());
+}

@@ -1,0 +1,366 @@
+//===- Apply.cpp ----------------------------------------------------------===//
+#include "rules/Apply.h"
+#include "infer/Structure.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using migrate::ir::None;
+
+namespace migrate {
+namespace {
+
+class Applier {
+public:
+  Applier(const Program &P, const Facts &Known, const RuleSet &Rules, const FileTexts &Texts)
+      : P(P), Known(Known), Rules(Rules), Texts(Texts) {}
+
+  Migration run() {
+    for (const Fact &F : Known.all())
+      for (const Rule *R : Rules.byFact(F.Name))
+        apply(*R, F);
+    for (const ir::RuleMatch &M : P.Code.Matches)
+      match(Rules.rules()[M.Rule], M);
+    compareInstantiations();
+    if (!Out.Edits.empty()) {
+      Needs.insert(P.Main); // the first construction decides, before anything is printed
+      for (ir::FuncId F : std::set<ir::FuncId>(Needs))
+        declare(F);
+      includes();
+    }
+    return std::move(Out);
+  }
+
+private:
+  const std::string &text(const ir::Range &R) const { return Texts(P.Code.Files[R.File].Path); }
+  std::string slice(const ir::Range &R) const { return text(R).substr(R.Begin, R.End - R.Begin); }
+
+  /// `call` or `call:name`, the name of what is called, as written.
+  const ir::Range *node(const std::map<std::string, ir::Range> &Nodes, StringRef Name) const {
+    auto It = Nodes.find(Name.str());
+    return It == Nodes.end() ? nullptr : &It->second;
+  }
+
+  void match(const Rule &R, const ir::RuleMatch &M) {
+    Fact F;
+    F.Function = M.Function;
+    for (const auto &[Name, E] : M.Nodes) {
+      for (const std::string &Where : R.Where)
+        if (Name == "call" && !Known.has(E, Where))
+          return;
+      F.Nodes[Name] = P.Code.Exprs[E].Where;
+      F.Nodes[Name + ":name"] = P.Code.Exprs[E].CalleeName;
+    }
+    F.Name = R.Name;
+    apply(R, F);
+  }
+
+  std::string expand(StringRef Template, const Fact &F) {
+    std::string Result;
+    while (!Template.empty()) {
+      size_t Open = Template.find('{');
+      Result += Template.take_front(Open);
+      if (Open == StringRef::npos)
+        break;
+      size_t Close = Template.find('}', Open);
+      StringRef Name = Template.slice(Open + 1, Close);
+      Template = Template.drop_front(Close == StringRef::npos ? Template.size() : Close + 1);
+      if (Name == "accelerator")
+        Result += accelerator(F.Function);
+      else if (auto It = F.Texts.find(Name.str()); It != F.Texts.end())
+        Result += It->second;
+      else if (const ir::Range *R = node(F.Nodes, Name))
+        Result += slice(*R);
+      else
+        Result += ("{" + Name + "}").str();
+    }
+    return Result;
+  }
+
+  void find(const Rule &R, const Fact &F, std::string Message, std::optional<Severity> Level = {}) {
+    Finding X;
+    X.Code = R.Code;
+    X.Name = R.Name;
+    X.Level = Level.value_or(R.Level);
+    X.Message = std::move(Message);
+    const ir::Range *At = node(F.Nodes, "place");
+    if (!At && !F.Nodes.empty())
+      At = &F.Nodes.begin()->second;
+    if (At && At->valid()) {
+      X.Path = P.Code.Files[At->File].Path;
+      X.Line = At->Line;
+      X.Column = At->Column;
+    }
+    for (const Evidence &E : F.Chain)
+      if (E.Where.valid())
+        X.Chain.push_back({P.Code.Files[E.Where.File].Path, E.What, E.Where.Line});
+    if (none_of(Out.Findings, [&](const Finding &Other) { return Other.key() == X.key(); }))
+      Out.Findings.push_back(std::move(X));
+  }
+
+  void apply(const Rule &R, const Fact &F) {
+    ++Out.Matches;
+    if (R.Edits.empty()) {
+      find(R, F, expand(R.Message, F));
+      return;
+    }
+    for (const EditTemplate &T : R.Edits) {
+      const ir::Range *At = node(F.Nodes, T.Node);
+      if (!At || !At->valid() || !At->Editable) {
+        // A half-edited place is worse than none: without this edit the program can't be migrated.
+        find(R, F, "needs an edit in a macro, a header outside the project or generated code: " + R.Summary,
+             Severity::Refusal);
+        return;
+      }
+    }
+    Editing = F.Function;
+    for (const EditTemplate &T : R.Edits)
+      edit(R, F, T);
+    Editing = None;
+  }
+
+  /// A template is edited only where all its instantiations agree.
+  void compareInstantiations() {
+    std::map<std::string, std::vector<ir::FuncId>> Patterns;
+    for (ir::FuncId F : Known.Reached)
+      if (!P.Code.Functions[F].Pattern.empty())
+        Patterns[P.Code.Functions[F].Pattern].push_back(F);
+    for (const auto &[Pattern, Functions] : Patterns)
+      for (ir::FuncId F : drop_begin(Functions))
+        if (Written[F] != Written[Functions.front()]) {
+          Fact X;
+          X.Name = "instantiations-disagree";
+          X.Nodes["place"] = P.Code.Functions[F].Where;
+          X.Texts["function"] = P.Code.Functions[F].Name;
+          for (const Rule *R : Rules.byFact(X.Name))
+            apply(*R, X);
+          break;
+        }
+  }
+
+  void emit(const Rule &R, const ir::Range &At, uint32_t Begin, uint32_t End, std::string Text, Edit::Side Side,
+            uint32_t Size) {
+    Edit E;
+    E.Path = P.Code.Files[At.File].Path;
+    E.Begin = Begin;
+    E.End = End;
+    E.Text = std::move(Text);
+    E.Where = Side;
+    E.NodeSize = Size;
+    E.Code = R.Code;
+    E.Name = R.Name;
+    E.Safety = toString(R.How).str();
+    E.Line = At.Line;
+    if (Editing != None)
+      Written[Editing].insert({E.Begin, E.End, E.Text});
+    Out.Edits.push_back(std::move(E));
+  }
+
+  void edit(const Rule &R, const Fact &F, const EditTemplate &T) {
+    const ir::Range At = *node(F.Nodes, T.Node);
+    const std::string &Source = text(At);
+    uint32_t Size = At.End - At.Begin;
+    if (StringRef(T.Text).contains("{accelerator}"))
+      Needs.insert(F.Function);
+    switch (T.What) {
+    case EditTemplate::Kind::Before:
+      emit(R, At, At.Begin, At.Begin, withIndent(expand(T.Text, F), At), Edit::Side::Opens, Size);
+      return;
+    case EditTemplate::Kind::After:
+      emit(R, At, At.End, At.End, withIndent(expand(T.Text, F), At), Edit::Side::Closes, Size);
+      return;
+    case EditTemplate::Kind::Delete: {
+      // With its line, if it stands alone there.
+      uint32_t Begin = At.Begin, End = At.End;
+      while (Begin > 0 && (Source[Begin - 1] == ' ' || Source[Begin - 1] == '\t'))
+        --Begin;
+      uint32_t Rest = End;
+      while (Rest < Source.size() && (Source[Rest] == ' ' || Source[Rest] == '\t' || Source[Rest] == '\r'))
+        ++Rest;
+      bool Alone = (Begin == 0 || Source[Begin - 1] == '\n') && (Rest == Source.size() || Source[Rest] == '\n');
+      emit(R, At, Alone ? Begin : At.Begin, Alone ? std::min<uint32_t>(Rest + 1, Source.size()) : At.End, "",
+           Edit::Side::Replaces, Size);
+      return;
+    }
+    case EditTemplate::Kind::Replace:
+      break;
+    }
+    // A template that names a part of what it replaces edits around that part, which other rules may edit too.
+    StringRef Template = T.Text;
+    uint32_t From = At.Begin;
+    std::string Pending;
+    bool Opening = true;
+    while (true) {
+      auto [Head, Name, Tail] = nextPart(Template, F, At, From);
+      Pending += expand(Head, F);
+      if (Name.empty()) {
+        piece(R, At, From, At.End, Pending, Opening, Size);
+        return;
+      }
+      const ir::Range *Part = node(F.Nodes, Name);
+      piece(R, At, From, Part->Begin, Pending, true, Size);
+      Pending.clear();
+      Opening = false;
+      From = Part->End;
+      Template = Tail;
+    }
+  }
+
+  void piece(const Rule &R, const ir::Range &At, uint32_t Begin, uint32_t End, const std::string &Text, bool Opening,
+             uint32_t Size) {
+    if (Begin == End && Text.empty())
+      return;
+    emit(R, At, Begin, End, Text,
+         Begin != End ? Edit::Side::Replaces : Opening ? Edit::Side::Opens : Edit::Side::Closes, Size);
+  }
+
+  /// Splits a template at the first `{node}` that lies inside `At` and behind `From`.
+  std::tuple<StringRef, StringRef, StringRef> nextPart(StringRef Template, const Fact &F, const ir::Range &At,
+                                                       uint32_t From) const {
+    for (size_t Open = Template.find('{'); Open != StringRef::npos; Open = Template.find('{', Open + 1)) {
+      size_t Close = Template.find('}', Open);
+      StringRef Name = Template.slice(Open + 1, Close);
+      const ir::Range *Part = node(F.Nodes, Name);
+      if (Part && Part->Editable && At.contains(*Part) && Part->Begin >= From && !F.Texts.count(Name.str()))
+        return {Template.take_front(Open), Name, Template.drop_front(Close + 1)};
+    }
+    return {Template, StringRef(), StringRef()};
+  }
+
+  /// Line breaks in inserted text continue with the indentation of the line where it goes, and its line ending.
+  std::string withIndent(std::string Inserted, const ir::Range &At) const {
+    const std::string &Source = text(At);
+    size_t Line = Source.rfind('\n', At.Begin == 0 ? 0 : At.Begin - 1);
+    Line = Line == std::string::npos ? 0 : Line + 1;
+    size_t Code = Source.find_first_not_of(" \t", Line);
+    std::string Indent = Source.substr(Line, Code == std::string::npos ? 0 : Code - Line);
+    std::string End = Source.find("\r\n") != std::string::npos ? "\r\n" : "\n";
+    std::string Result;
+    for (char C : Inserted)
+      if (C == '\n')
+        Result += End + Indent;
+      else
+        Result += C;
+    return Result;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The handle and its header
+  //===--------------------------------------------------------------------===//
+
+  /// The name of the accelerator in a function: one that is there, else `accelerator`, unless that is taken.
+  std::string accelerator(ir::FuncId F) {
+    auto [It, New] = Handles.try_emplace(F);
+    if (!New)
+      return It->second;
+    bool Taken = false;
+    for (const ir::Var &V : P.Code.Vars) {
+      if (V.Function == F && V.Type != None && P.Code.Types[V.Type].Kind == ir::TypeKind::Accelerator) {
+        Present.insert(F);
+        return Handles[F] = V.Name;
+      }
+      Taken |= V.Name == "accelerator";
+    }
+    return Handles[F] = Taken ? "accelerate_handle" : "accelerator";
+  }
+
+  void declare(ir::FuncId F) {
+    if (F == None)
+      return;
+    std::string Name = accelerator(F);
+    if (Present.count(F))
+      return;
+    const ir::Function &Fn = P.Code.Functions[F];
+    Fact Scope;
+    Scope.Name = "accelerator-scope";
+    Scope.Function = F;
+    ir::Range At = Fn.Where;
+    Scope.Texts["arguments"] = Fn.Main && choosesCpu(P) ? "(torch::kCPU)" : "";
+    const ir::Stmt *FirstStatement = firstWork(Fn);
+    if (FirstStatement && FirstStatement->Where.Editable) {
+      Scope.Nodes["place"] = FirstStatement->Where;
+      for (const Rule *R : Rules.byFact("accelerator-scope"))
+        apply(*R, Scope);
+      return;
+    }
+    At.Begin = At.End = Fn.BodyBegin;
+    Scope.Nodes["place"] = At;
+    for (const Rule *R : Rules.byFact("accelerator-scope"))
+      apply(*R, Scope);
+  }
+
+  /// The first statement of a body that does more than declare a constant.
+  const ir::Stmt *firstWork(const ir::Function &Fn) const {
+    if (Fn.Body == None)
+      return nullptr;
+    const ir::Stmt *Body = &P.Code.Stmts[Fn.Body];
+    for (ir::StmtId Child : Body->Children) {
+      const ir::Stmt &S = P.Code.Stmts[Child];
+      bool Works = S.Kind != ir::StmtKind::Decl || !Fn.Main;
+      P.forEachExpr(S.Value, [&](ir::ExprId E) {
+        Works |= P.Code.Exprs[E].Kind == ir::ExprKind::Call || P.Code.Exprs[E].Kind == ir::ExprKind::Construct;
+      });
+      if (Works)
+        return &S;
+    }
+    return nullptr;
+  }
+
+  /// Files that name our things include our header, beside LibTorch's.
+  void includes() {
+    std::set<std::string> Paths;
+    for (const Edit &E : Out.Edits)
+      if (StringRef(E.Text).contains("accelerate::") || usesHandle(E))
+        Paths.insert(E.Path);
+    for (uint32_t Id = 0; Id != P.Code.Files.size(); ++Id) {
+      const ir::File &File = P.Code.Files[Id];
+      if (!Paths.count(File.Path) || is_contained(File.Spellings, "<accelerate/accelerate.h>"))
+        continue;
+      Fact F;
+      F.Name = "runtime-include";
+      ir::Range At;
+      At.File = Id;
+      At.Editable = true;
+      for (size_t I = 0; I != File.Includes.size(); ++I)
+        if (StringRef(File.Spellings[I]).starts_with("<torch/") || StringRef(File.Spellings[I]).starts_with("\"torch/")) {
+          At.Begin = File.Includes[I];
+          break;
+        }
+      if (At.Begin == 0 && !File.Includes.empty())
+        At.Begin = File.Includes.back(); // beside the project's own headers
+      const std::string &Source = Texts(File.Path);
+      if (At.Begin == 0 && StringRef(Source).starts_with("\xef\xbb\xbf"))
+        At.Begin = 3; // behind a byte order mark
+      At.End = At.Begin;
+      At.Line = 1 + std::count(Source.begin(), Source.begin() + At.Begin, '\n');
+      F.Nodes["place"] = At;
+      for (const Rule *R : Rules.byFact("runtime-include"))
+        apply(*R, F);
+    }
+  }
+
+  bool usesHandle(const Edit &E) const {
+    for (const auto &[F, Name] : Handles)
+      if (StringRef(E.Text).contains(Name + "."))
+        return true;
+    return false;
+  }
+
+  const Program &P;
+  const Facts &Known;
+  const RuleSet &Rules;
+  const FileTexts &Texts;
+  Migration Out;
+  std::set<ir::FuncId> Needs, Present;
+  std::map<ir::FuncId, std::string> Handles;
+  ir::FuncId Editing = None;
+  std::map<ir::FuncId, std::set<std::tuple<uint32_t, uint32_t, std::string>>> Written; ///< by function
+};
+
+} // namespace
+
+Migration applyRules(const Program &P, const Facts &Known, const RuleSet &Rules, const FileTexts &Texts) {
+  return Applier(P, Known, Rules, Texts).run();
+}
+
+} // namespace migrate
