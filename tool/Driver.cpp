@@ -45,6 +45,7 @@ public:
              "(`clang-19 -print-resource-dir` prints it)\n";
       return Usage;
     }
+    Parsing.Precompile = O.Precompile;
     Parsing.RuntimeInclude = runtimeInclude();
     if (!O.Quiet && !Tree->BuildDir.empty())
       Err << "accelerate-migrate: " << Tree->Units.size() << (Tree->Units.size() == 1 ? " unit" : " units") << " of '"

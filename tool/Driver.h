@@ -22,7 +22,7 @@ struct Options {
   std::string BuildDir, RulesDir, ResourceDir, RuntimeInclude, Executable;
   std::vector<std::string> Sources, Flags;
   enum class Format { Diff, Json } Output = Format::Diff;
-  bool InPlace = false, Verify = true, Quiet = false, ListRules = false;
+  bool InPlace = false, Verify = true, Precompile = true, Quiet = false, ListRules = false;
   std::string Explain, Dump;
   unsigned Jobs = 0; ///< 0: by cores and memory
 };

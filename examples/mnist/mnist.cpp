@@ -157,7 +157,7 @@ int main(int argc, char* argv[]) {
       torch::data::make_data_loader(std::move(test_dataset), kTestBatchSize);
 
   torch::optim::SGD optimizer(model.parameters(),
-                              torch::optim::SGDOptions(0.05).momentum(0.9));
+                              torch::optim::SGDOptions(0.02).momentum(0.9));
 
   for (size_t epoch = 1; epoch <= options.epochs; ++epoch) {
     train(epoch, options.max_batches, model, device, *train_loader, optimizer,

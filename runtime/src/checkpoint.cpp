@@ -1,40 +1,58 @@
 #include <accelerate/checkpoint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "state.h"
+
+// No std::filesystem in this library: LibTorch's wheels export their own, older copies of its functions, which
+// the linker then takes, and which crash.
 
 namespace accelerate::detail {
 namespace {
 
-namespace fs = std::filesystem;
+/// The path with symbolic links resolved, if there is a file.
+std::string resolved(const std::string& path) {
+  char* real = realpath(path.c_str(), nullptr);
+  std::string result = real ? real : path;
+  std::free(real);
+  return result;
+}
 
-/// Writes into a folder beside the target, then renames: the folder keeps the file's name, which LibTorch
-/// also writes into the archive.
-void write_whole(const fs::path& given, const std::function<void(const std::string&)>& write) {
-  std::error_code no_link;
-  const fs::path path = fs::is_symlink(given, no_link) ? fs::weakly_canonical(given) : given;
-  if (fs::exists(path) && !fs::is_regular_file(path)) {
-    write(path.string());  // a device or a pipe has no earlier state to keep
+void check(int result, const char* operation, const std::string& path) {
+  TORCH_CHECK(result == 0, "[accelerate] rank ", rank(), ": can't ", operation, " ", path, ": ", std::strerror(errno));
+}
+
+/// Writes into a folder beside the target, then renames: the folder lets the file keep its name, which
+/// LibTorch also writes into the archive.
+void write_whole(const std::string& given, const std::function<void(const std::string&)>& write) {
+  const std::string path = resolved(given);
+  struct stat status{};
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    write(path);  // a device or a pipe has no earlier state to keep
     return;
   }
-  const fs::path folder = path.parent_path() / ("." + path.filename().string() + "." + std::to_string(getpid()));
-  const fs::path file = folder / path.filename();
-  if (!fs::create_directory(folder)) {
-    fs::remove_all(folder);
-    fs::create_directory(folder);
+  const size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string name = path.substr(parent.size());
+  const std::string folder = parent + "." + name + "." + std::to_string(getpid());
+  const std::string file = folder + "/" + name;
+  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+    check(-1, "write beside", path);
   }
-  std::error_code ignored;
   try {
-    write(file.string());
-    fs::rename(file, path);
+    write(file);
+    check(std::rename(file.c_str(), path.c_str()), "replace", path);
   } catch (...) {
-    fs::remove_all(folder, ignored);
+    std::remove(file.c_str());
+    rmdir(folder.c_str());
     throw;
   }
-  fs::remove_all(folder, ignored);
+  rmdir(folder.c_str());
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -19,6 +18,15 @@ std::string default_folder(const Environment& environment) {
   const std::string temporary = variable("TMPDIR");
   return (temporary.empty() ? "/tmp" : temporary) + "/accelerate-" + std::to_string(getuid()) + "-" +
          std::to_string(environment.master_port);
+}
+
+void make_folders(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    mkdir(path.substr(0, end).c_str(), 0700);  // open() reports what is missing
+    if (end == std::string::npos) {
+      return;
+    }
+  }
 }
 
 bool done = false;
@@ -47,8 +55,7 @@ void redirect_output(const Environment& environment) {
   if (folder.empty() || folder == "main") {
     folder = default_folder(environment);
   }
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
+  make_folders(folder);
   const std::string path = folder + "/rank" + std::to_string(environment.rank) + ".out";
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) {

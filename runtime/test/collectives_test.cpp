@@ -1,11 +1,11 @@
 #include <accelerate/accelerate.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <sstream>
 #include <type_traits>
@@ -122,7 +122,7 @@ TEST_F(Collectives, BroadcastAndOutput) {
 
 TEST_F(Collectives, SaveWritesOneFile) {
   const std::string folder = testing::TempDir() + "accelerate_save_" + std::to_string(accelerator.broadcast(getpid()));
-  accelerator.on_main_process([&] { std::filesystem::create_directory(folder); });
+  accelerator.on_main_process([&] { mkdir(folder.c_str(), 0700); });
   accelerator.wait_for_everyone();
   torch::manual_seed(7);
   auto model = toys::perceptron();
@@ -145,12 +145,8 @@ TEST_F(Collectives, SaveWritesOneFile) {
   EXPECT_THROW(accelerator.save(model, folder + "/absent/model.pt"), std::exception);
   accelerator.wait_for_everyone();
   if (accelerator.is_main_process()) {
-    size_t files = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) {
-      ++files;
-    }
-    EXPECT_EQ(files, 1U);
-    std::filesystem::remove_all(folder);
+    EXPECT_EQ(unlink(path.c_str()), 0);
+    EXPECT_EQ(rmdir(folder.c_str()), 0);  // nothing else was left in it
   }
 }
 

@@ -16,7 +16,7 @@ output_folder=$(mktemp -d)
 trap 'rm -rf "$output_folder"' EXIT
 for mode in well late exit0; do
   SECONDS=0
-  output=$(ACCELERATE_STDOUT=$output_folder "$here/run_ranks.sh" 3 "$program" $mode) || fail "$mode: exit code $?"
+  output=$(ACCELERATE_STDOUT=$output_folder "$here/run_ranks.sh" 3 "$program" $mode 2>&1) || fail "$mode: exit code $?"
   [ "$(grep -c banner <<<"$output")" = 1 ] || fail "$mode: not one banner"
   [ "$SECONDS" -lt 20 ] || fail "$mode: took $SECONDS s"
 done
@@ -24,7 +24,7 @@ grep -q banner "$output_folder/rank2.out" || fail "rank 2's output isn't in its 
 
 for mode in return throw exit kill sleep; do
   SECONDS=0
-  output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 3 "$program" $mode) && fail "$mode: no failure"
+  output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 3 "$program" $mode 2>&1) && fail "$mode: no failure"
   [ "$SECONDS" -lt 40 ] || fail "$mode: took $SECONDS s"
   grep -q '\[accelerate\] rank 0 of 3: backward (all-reduce of gradients) failed' <<<"$output" || fail "$mode: message"
   echo "$mode: $SECONDS s"

@@ -53,7 +53,10 @@ def execute(command, cwd, timeout, env=None):
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
+        try:
+            out, err = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:  # a child that left the group holds the pipes
+            out = err = b""
         raise Failure(f"no end after {timeout:.0f} s: {' '.join(command)}\n{tail(out)}{tail(err)}") from None
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
@@ -84,8 +87,9 @@ def pieces(line):
 def relative(a, b):
     if a == b or (math.isnan(a) and math.isnan(b)):
         return 0.0
-    scale = max(abs(a), abs(b))
-    return abs(a - b) / scale if math.isfinite(scale) else math.inf
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return math.inf
+    return abs(a - b) / max(abs(a), abs(b))
 
 
 def last_digit(a, b):
@@ -177,7 +181,8 @@ class Comparison:
         self.work = options.work
         self.original = self.work / "original"
         self.migrated = self.work / "migrated"
-        self.env = dict(os.environ, OMP_NUM_THREADS="1", GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull)
+        self.env = dict(os.environ, OMP_NUM_THREADS="1", CCACHE_BASEDIR=str(self.work),
+                        GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull)
         self.failed = False
         self.largest = 0.0
 

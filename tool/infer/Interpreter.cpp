@@ -248,8 +248,11 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
   if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
     const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
-    if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim))
-      return Value::sharded(S.Dim, S.Source);
+    if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim)) {
+      Value V = Value::sharded(S.Dim, S.Source);
+      V.Rank = O.Kind == Placement::Sharded ? std::max(S.Rank, O.Rank) : S.Rank;
+      return V;
+    }
     return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
   }
   if (Op == "+" || Op == "-") {
@@ -505,8 +508,18 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       if (Index.Kind == Placement::Own)
         V = V.replicated() ? Index : V;
     }
-    if (V.Kind == Placement::Sharded && P.Code.type(X.Object).Kind == TypeKind::Tensor && V.Dim == 0)
-      return Value::unknown("picks rows of a batch by number", E);
+    // The batch's own shape, `x.sizes()[2]`.
+    if (V.Kind == Placement::Extent && X.Args.size() == 1 && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Literal &&
+        P.Code.Exprs[X.Args[0]].Name != "0")
+      return Value::of(Placement::Replicated, E);
+    if (V.Kind == Placement::Sharded && P.Code.type(X.Object).Kind == TypeKind::Tensor) {
+      V.Batch = None;
+      bool One = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
+      if (V.Dim == 0 || !One)
+        return Value::unknown("picks rows of a batch by number", E);
+      V.Dim -= 1;
+      V.Rank -= V.Rank > 0;
+    }
     return V;
   }
   case ExprKind::Conditional: {

@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
+#include <functional>
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -323,7 +324,9 @@ Value rowWise(const std::vector<Value> &Values, ir::ExprId E) {
       return Value::unknown("is used (as " + toString(V) + ") before its parts on the ranks are brought together", E);
     if (Result.Kind == Placement::Sharded && Result.Dim != V.Dim)
       return Value::unknown("joins rows along different dimensions", E);
+    int8_t Rank = Result.Kind == Placement::Sharded ? std::max(Result.Rank, V.Rank) : V.Rank;
     Result = V;
+    Result.Rank = Rank;
   }
   Result.Batch = None;
   Result.Iterator = false;
@@ -348,19 +351,24 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     return Value::of(Placement::Replicated, E);
   std::vector<int64_t> Numbers;
   std::vector<ir::ExprId> Shape;
-  for (ir::ExprId Operand : llvm::drop_begin(Operands)) {
+  // `{-1, 320}` arrives wrapped in an array reference, an initializer list, a vector.
+  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
     const ir::Expr &A = P.Code.Exprs[Operand];
-    if (auto N = integer(Operand); N && P.Code.type(Operand).Kind != TypeKind::Bool) {
-      Numbers.push_back(*N);
-      Shape.push_back(Operand);
-    } else if (A.Kind == ExprKind::List || A.Kind == ExprKind::Construct) {
-      for (ir::ExprId Sub : A.Args) {
-        Shape.push_back(Sub);
-        if (auto M = integer(Sub))
-          Numbers.push_back(*M);
-      }
+    bool Several = A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
+    if (Several && !A.Args.empty()) {
+      for (ir::ExprId Sub : A.Args)
+        Collect(Sub);
+      return;
     }
-  }
+    TypeKind Kind = P.Code.type(Operand).Kind;
+    if (Kind == TypeKind::Tensor || Kind == TypeKind::Bool)
+      return;
+    Shape.push_back(Operand);
+    if (auto N = integer(Operand))
+      Numbers.push_back(*N);
+  };
+  for (ir::ExprId Operand : llvm::drop_begin(Operands))
+    Collect(Operand);
   const Value &First = Values[0];
   Value Result = First;
   Result.Batch = None;
@@ -393,6 +401,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     bool OverBatch = Numbers.empty() || llvm::is_contained(Numbers, Dim);
     if (!OverBatch) {
       Result.Dim -= llvm::count_if(Numbers, [&](int64_t N) { return N >= 0 && N < Dim; });
+      Result.Rank = -1; // keepdim or not
       break;
     }
     Result = Op == Operation::Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
@@ -413,7 +422,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       break;
     if (Numbers.empty())
       Result = Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
-    else if (Numbers[0] == Dim)
+    else if (Numbers[0] == Dim || (Numbers[0] < 0 && First.Rank >= 0 && Numbers[0] + First.Rank == Dim))
       Result = Value::unknown("runs along the batch (`" + X.Name + "`)", E);
     break;
   }
@@ -455,6 +464,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       Result = Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
     else if (!Real)
       Result = Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
+    else
+      Result.Rank = Shape.empty() ? -1 : int8_t(Shape.size());
     break;
   }
   case Operation::Transpose:
@@ -475,11 +486,14 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
         Result = Value::unknown("permutes the batch's dimension in a way that isn't followed", E);
       else
         Result.Dim = It - Numbers.begin();
+      Result.Rank = int8_t(Numbers.size());
     }
     break;
   case Operation::Unsqueeze:
     if (Local && !Numbers.empty() && Numbers[0] >= 0 && Numbers[0] <= Dim)
       Result.Dim += 1;
+    if (Local && Result.Rank >= 0)
+      Result.Rank += 1;
     break;
   case Operation::Squeeze:
     if (Local && !Numbers.empty() && Numbers[0] >= 0) {
@@ -488,14 +502,20 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       else if (Numbers[0] < Dim)
         Result.Dim -= 1;
     }
+    if (Local)
+      Result.Rank = -1; // a dimension that isn't 1 stays
     break;
   case Operation::Flatten:
     if (Local && Dim != 0)
       Result = Value::unknown("flattens a batch that isn't cut along its first dimension", E);
+    else if (Local)
+      Result.Rank = !Numbers.empty() && Numbers[0] == 1 && Numbers.size() == 1 ? 2 : -1;
     break;
   case Operation::MatMul: {
     bool AnyLocal = llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
-    if (!AnyLocal || StringRef(X.Name).ends_with("bmm")) {
+    // Three dimensions and more: one product for each row.
+    bool Batched = llvm::all_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded && V.Rank >= 3; });
+    if (!AnyLocal || Batched || StringRef(X.Name).ends_with("bmm")) {
       Result = rowWise(Values, E);
       break;
     }

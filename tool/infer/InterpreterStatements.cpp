@@ -330,13 +330,20 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       continue;
     if (P.Code.Vars[L.Root].Param && T.Reference)
       continue;
-    // Only what is looked at again.
-    bool Used = false;
+    // Only what is looked at again, and isn't reduced already.
+    const ir::Range &Loop = P.Code.Stmts[Id].Where;
+    bool Used = false, Reduced = false;
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
-      Used |= X.Kind == ExprKind::Ref && X.Var == L.Root && X.Where.File == P.Code.Stmts[Id].Where.File &&
-              X.Where.Begin >= P.Code.Stmts[Id].Where.End;
+      if (X.Where.File != Loop.File || X.Where.Begin < Loop.End)
+        return;
+      Used |= X.Kind == ExprKind::Ref && X.Var == L.Root;
+      if (X.Name == "accelerate::Accelerator::reduce_")
+        for (ir::ExprId Arg : X.Args)
+          Reduced |= P.Code.Exprs[Arg].Kind == ExprKind::Ref && P.Code.Exprs[Arg].Var == L.Root;
     });
+    if (Reduced)
+      continue;
     if (Used && Recording) {
       std::vector<ir::VarId> &Vars = Out.ReduceAfter[Id];
       if (std::find(Vars.begin(), Vars.end(), L.Root) == Vars.end())

@@ -29,6 +29,7 @@ struct Value {
   Placement Kind = Placement::Replicated;
   Placement Was = Placement::Replicated; ///< of Escaped
   uint8_t Dim = 0;                       ///< of Sharded
+  int8_t Rank = -1;                      ///< number of the tensor's dimensions, -1 if unknown
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
   bool Iterator = false;                 ///< an iterator over a loader
   uint32_t Batch = ir::None;             ///< a batch, or a field of it, as the loader of this object handed it out
@@ -66,7 +67,7 @@ struct Value {
   }
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
-    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Fresh == O.Fresh && Batch == O.Batch;
+    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Fresh == O.Fresh && Batch == O.Batch;
   }
 };
 

@@ -82,7 +82,7 @@ private:
   }
   /// The runtime moves the batches: then every field must have been moved by the program too.
   bool movesBatches(ObjectId Loader) const {
-    return sharedOut(Loader) && (choosesCpu(P) || !F.Unmoved.count(Loader));
+    return sharedOut(Loader) && (choosesCpu(P) || (Asks && !F.Unmoved.count(Loader)));
   }
 
   void loaders() {
@@ -133,7 +133,16 @@ private:
     Out.add(std::move(D));
   }
 
+  /// A program that never asks the accelerator for its device keeps its own moves.
   void devices() {
+    for (const ir::Expr &E : P.Code.Exprs)
+      Asks |= E.Name == "accelerate::Accelerator::device";
+    chooseDevices();
+    for (const Fact &D : Out.all())
+      Asks |= StringRef(D.Name).starts_with("device-");
+  }
+
+  void chooseDevices() {
     for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
       for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
         if (P.Code.typeOf(Field).Kind == TypeKind::Device)
@@ -154,7 +163,7 @@ private:
     for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
         const ir::Stmt &X = P.Code.Stmts[S];
-        if (X.Kind != StmtKind::Expr || X.Value == None)
+        if (X.Kind != StmtKind::Expr || X.Value == None || !Asks)
           return;
         const ir::Expr &Call = expr(X.Value);
         if (Call.Kind != ExprKind::Call || Call.Object == None || Call.Args.empty() ||
@@ -417,6 +426,7 @@ private:
   SourceText Text;
   Facts Out;
   std::map<ir::ExprId, ir::FuncId> Owners;
+  bool Asks = false;
   std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
 };
 

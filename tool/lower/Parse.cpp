@@ -1,6 +1,7 @@
 //===- Parse.cpp ----------------------------------------------------------===//
 #include "lower/Parse.h"
 #include "lower/Lower.h"
+#include "lower/Prefix.h"
 #include "rules/Rule.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/FrontendAction.h"
@@ -163,13 +164,25 @@ ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   Args.insert(Args.begin() + 1, {"-resource-dir=" + Options.ResourceDir, "-fsyntax-only", "-w", "-ferror-limit=0",
                                  "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"});
   if (!Options.RuntimeInclude.empty())
-    Args.push_back("-idirafter" + Options.RuntimeInclude);
+    Args.insert(Args.begin() + 1, "-idirafter" + Options.RuntimeInclude);
+  std::string Prefix = precompiledPrefix(P, Command, Args, Options);
+  if (!Prefix.empty())
+    Args.insert(Args.begin() + 1, {"-include-pch", Prefix});
 
   Recorder Diagnostics(Out);
   tooling::ToolInvocation Invocation(Args, std::make_unique<LoweringAction>(Rules, InProject, Out), Files.get());
   Invocation.setDiagnosticConsumer(&Diagnostics);
   if (!Invocation.run() && Out.Errors.empty())
     Out.Errors.push_back({Command.Source, "Clang could not read this unit's command", 0, 0, true});
+  // LibTorch's headers have changed under the cache: they are read as they are, and the next run makes a new one.
+  if (!Prefix.empty() && llvm::any_of(Out.Errors, [&](const ir::Problem &E) {
+        return E.Message.find(Prefix) != std::string::npos || E.Message.find("precompiled") != std::string::npos;
+      })) {
+    llvm::sys::fs::remove(Prefix);
+    ParseOptions Plain = Options;
+    Plain.Precompile = false;
+    return parseUnit(P, Command, Rules, Plain, Edited);
+  }
   return Out;
 }
 

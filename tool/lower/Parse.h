@@ -17,6 +17,7 @@ using Overlay = std::map<std::string, std::string>;
 struct ParseOptions {
   std::string ResourceDir;    ///< Clang's own headers
   std::string RuntimeInclude; ///< where `accelerate/accelerate.h` lies, or empty
+  bool Precompile = true;     ///< use a precompiled header of LibTorch
 };
 
 /// Parses one unit and lowers it. What Clang reports is in `Unit::Errors`; a unit that could not even be started

@@ -1,6 +1,5 @@
 //===- Apply.cpp ----------------------------------------------------------===//
 #include "rules/Apply.h"
-#include "infer/Structure.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -275,7 +274,6 @@ private:
     Scope.Name = "accelerator-scope";
     Scope.Function = F;
     ir::Range At = Fn.Where;
-    Scope.Texts["arguments"] = Fn.Main && choosesCpu(P) ? "(torch::kCPU)" : "";
     const ir::Stmt *FirstStatement = firstWork(Fn);
     if (FirstStatement && FirstStatement->Where.Editable) {
       Scope.Nodes["place"] = FirstStatement->Where;
@@ -321,16 +319,15 @@ private:
       ir::Range At;
       At.File = Id;
       At.Editable = true;
-      for (size_t I = 0; I != File.Includes.size(); ++I)
-        if (StringRef(File.Spellings[I]).starts_with("<torch/") || StringRef(File.Spellings[I]).starts_with("\"torch/")) {
-          At.Begin = File.Includes[I];
-          break;
-        }
-      if (At.Begin == 0 && !File.Includes.empty())
-        At.Begin = File.Includes.back(); // beside the project's own headers
       const std::string &Source = Texts(File.Path);
-      if (At.Begin == 0 && StringRef(Source).starts_with("\xef\xbb\xbf"))
-        At.Begin = 3; // behind a byte order mark
+      // Beside LibTorch's header, else the project's last one, else first (behind a byte order mark).
+      auto Torch = find_if(File.Spellings, [](StringRef Spelling) { return Spelling.drop_front().starts_with("torch/"); });
+      if (Torch != File.Spellings.end())
+        At.Begin = File.Includes[Torch - File.Spellings.begin()];
+      else if (!File.Includes.empty())
+        At.Begin = File.Includes.back();
+      else if (StringRef(Source).starts_with("\xef\xbb\xbf"))
+        At.Begin = 3;
       At.End = At.Begin;
       At.Line = 1 + std::count(Source.begin(), Source.begin() + At.Begin, '\n');
       F.Nodes["place"] = At;

@@ -1,0 +1,21 @@
+import os
+import lit.formats
+
+config.name = "accelerate-migrate (" + config.torch_name + ")"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".test", ".cpp"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.available_features.add(config.torch_name)
+# Nothing of the user's settings but where the cache lies: LibTorch's precompiled header is made once.
+config.environment = {"PATH": config.llvm_bin + os.pathsep + os.environ.get("PATH", ""),
+                      "HOME": os.environ.get("HOME", "/root"), "LC_ALL": "C.UTF-8"}
+if "XDG_CACHE_HOME" in os.environ:
+    config.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
+config.substitutions += [
+    ("%migrate", config.migrate),
+    ("%torch", config.torch_flags),
+    # %case DIR: migrates DIR/main.cpp in place, compares with DIR/expected.cpp, and migrates again: nothing to do.
+    ("%case", f"sh {os.path.dirname(__file__)}/Inputs/case.sh {config.migrate} '{config.torch_flags}'"),
+    ("%inputs", os.path.join(os.path.dirname(__file__), "Inputs")),
+]
