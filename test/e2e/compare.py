@@ -32,7 +32,11 @@ RANK_LOGS = ("accelerate*", "*rank*")
 
 
 class Failure(Exception):
-    """A check that makes all later ones pointless."""
+    """Why a check did not pass; `difference` if it is a matter of numbers."""
+
+    def __init__(self, text, difference=0.0):
+        super().__init__(text)
+        self.difference = difference
 
 
 @dataclasses.dataclass
@@ -121,8 +125,8 @@ def compare_text(expected, actual, tolerance):
             worst = max(worst, difference)
             if integers and int(x) != int(y):
                 raise Failure(f"{x} became {y}, {where}")
-            if difference > tolerance and abs(float(x) - float(y)) > last_digit(x, y):
-                raise Failure(f"{x} became {y} (relative difference {difference:.1e}), {where}")
+            if difference > tolerance and not abs(float(x) - float(y)) <= last_digit(x, y):
+                raise Failure(f"{x} became {y} (relative difference {difference:.1e}), {where}", difference)
     if len(expected) != len(actual):
         raise Failure(f"{len(actual)} lines, the original has {len(expected)}\n  first: "
                       f"{(expected + actual)[min(len(expected), len(actual))] if expected else actual[0]}")
@@ -159,7 +163,7 @@ def compare_weights(expected, actual, tolerance):
         difference = 0.0 if same else (a - b).abs().max().item() / scale
         worst = max(worst, difference)
         if not same and (tolerance is None or not difference <= tolerance):
-            raise Failure(f"{name}: relative difference {difference:.1e}")
+            raise Failure(f"{name}: relative difference {difference:.1e}", difference)
     return worst
 
 
@@ -185,6 +189,7 @@ class Comparison:
                         GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull)
         self.failed = False
         self.largest = 0.0
+        self.printed = {}  # by run
 
     def row(self, check, result, detail=""):
         print(f"{check:<34} {result:<6} {detail}".rstrip(), flush=True)
@@ -195,6 +200,7 @@ class Comparison:
             detail = function()
         except Failure as failure:
             self.failed = True
+            self.largest = max(self.largest, failure.difference)
             first, _, rest = str(failure).partition("\n")
             self.row(name, "DIFFER", first)
             if rest:
@@ -238,6 +244,8 @@ class Comparison:
             raise Failure(f"exit code {done.code}, expected 1 (edits are pending)\n{tail(done.out)}{tail(done.err)}")
         for apply in (["--check"], []):
             must(["git", "apply", *apply, self.work / "migration.diff"], self.migrated, 60, self.env)
+        if self.options.show_diff:
+            print("\n" + done.out.decode(errors="replace"), flush=True)
         stat = must(["git", "diff", "--shortstat"], self.migrated, 60, self.env).out.decode().strip()
         return f"{stat} in {done.seconds:.1f} s"
 
@@ -261,6 +269,7 @@ class Comparison:
         cwd = self.work / "runs" / name
         cwd.mkdir(parents=True)
         done = execute([*launch, folder / "build" / self.program, *self.args], cwd, self.options.timeout, self.env)
+        self.printed[name] = done.out
         for kind, output in (("stdout", done.out), ("stderr", done.err)):
             (self.work / "runs" / f"{name}.{kind}").write_bytes(output)
         if done.code != 0:
@@ -291,6 +300,17 @@ class Comparison:
             return f"the same bits, {done.seconds:.1f} s"
         return f"largest relative difference: printed {printed:.1e}, saved {saved:.1e}; {done.seconds:.1f} s"
 
+    def print_losses(self, most=8):
+        """The losses that the runs printed, side by side: `most` of them, evenly spread."""
+        losses = {name: re.findall(r"loss\D*?(\d+\.\d+)", out.decode(errors="replace"), re.IGNORECASE)
+                  for name, out in self.printed.items()}
+        longest = max(map(len, losses.values()), default=0)
+        picked = sorted({round(i * (longest - 1) / (most - 1)) for i in range(most)}) if longest else []
+        print("\nloss no.  " + "".join(f"{name:>12}" for name in losses))
+        for i in picked:
+            print(f"{i + 1:>8}  " + "".join(f"{numbers[i] if i < len(numbers) else '-':>12}" for numbers in losses.values()))
+        print()
+
     def main(self):
         self.copy()
         print(f"{self.name}: {self.program} {' '.join(self.args)}", flush=True)
@@ -306,6 +326,8 @@ class Comparison:
                 tolerance = None if ranks == 1 else self.options.tolerance
                 self.check(f"migrated: {ranks} rank{'s' * (ranks > 1)}",
                            lambda: self.compare_run(f"ranks-{ranks}", ranks, tolerance))
+        if self.options.show_diff:
+            self.print_losses()
         print(f"largest relative difference: {self.largest:.1e} (tolerance {self.options.tolerance:.0e})")
         print("differ" if self.failed else "agree", flush=True)
         return 1 if self.failed else 0
@@ -322,6 +344,7 @@ def main():
     parser.add_argument("--work", type=path, required=True, help="scratch folder; what is in it is overwritten")
     parser.add_argument("--ranks", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 3])
     parser.add_argument("--data", help="default: $ACCELERATE_MIGRATE_DATA")
+    parser.add_argument("--show-diff", action="store_true", help="print the diff, and a table of the printed losses")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for each run")
     parser.add_argument("--build-timeout", type=float, default=900, help="seconds for each build")

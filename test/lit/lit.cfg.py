@@ -17,5 +17,9 @@ config.substitutions += [
     ("%torch", config.torch_flags),
     # %case DIR: migrates DIR/main.cpp in place, compares with DIR/expected.cpp, and migrates again: nothing to do.
     ("%case", f"sh {os.path.dirname(__file__)}/Inputs/case.sh {config.migrate} '{config.torch_flags}'"),
+    # %refuse DIR: migrating DIR/main.cpp in place must exit with 1 and change nothing.
+    ("%refuse", f"sh {os.path.dirname(__file__)}/Inputs/refuse.sh {config.migrate} '{config.torch_flags}'"),
+    # %exits CODE COMMAND...: the command must exit with CODE.
+    ("%exits", f"sh {os.path.dirname(__file__)}/Inputs/exits.sh"),
     ("%inputs", os.path.join(os.path.dirname(__file__), "Inputs")),
 ]

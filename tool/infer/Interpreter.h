@@ -40,6 +40,7 @@ struct Findings {
   std::set<uint32_t> Whole;                                ///< loaders shared out by whole batches
   std::map<uint32_t, std::string> Kept;                    ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;                       ///< of every expression, for --dump=placements
+  std::map<ir::ExprId, ir::ExprId> BatchSizes;             ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
 };
 
@@ -105,8 +106,9 @@ private:
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
   Value operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool InPlace);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
+  Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
+  bool isBatchSize(ir::ExprId E) const;
   void backward(ir::ExprId E, const ir::Expr &X);
-  void useBatches(const ir::Expr &X, bool Metadata);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;

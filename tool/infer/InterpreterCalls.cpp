@@ -334,6 +334,71 @@ Value rowWise(const std::vector<Value> &Values, ir::ExprId E) {
 }
 } // namespace
 
+/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
+bool Interpreter::isBatchSize(ir::ExprId E) const {
+  const ir::Expr *X = &P.Code.Exprs[E];
+  while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
+    X = &P.Code.Exprs[X->Args[0]];
+  for (const auto &[Object, Role] : R.Loaders)
+    for (ir::ExprId Made : Role.Made)
+      for (ir::ExprId Arg : P.Code.Exprs[Made].Args) {
+        bool Same = false;
+        P.forEachExpr(Arg, [&](ir::ExprId Sub) {
+          const ir::Expr &Y = P.Code.Exprs[Sub];
+          if (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field)
+            Same |= (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var == X->Var;
+          else if (X->Kind == ExprKind::Literal)
+            Same |= Y.Kind == ExprKind::Literal && Y.Name == X->Name && P.Code.type(Sub).Kind == TypeKind::Integer;
+        });
+        if (Same)
+          return true;
+      }
+  return false;
+}
+
+/// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.
+Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
+  std::vector<ir::ExprId> Items;
+  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Arg) {
+    const ir::Expr &A = P.Code.Exprs[Arg];
+    bool Slice = StringRef(P.Code.type(Arg).Name).ends_with("indexing::Slice");
+    if ((A.Kind == ExprKind::List || A.Kind == ExprKind::Construct) && !A.Args.empty() && !Slice)
+      for (ir::ExprId Sub : A.Args)
+        Collect(Sub);
+    else
+      Items.push_back(Arg);
+  };
+  for (ir::ExprId Arg : X.Args)
+    Collect(Arg);
+  int Dim = 0, To = 0; // dimensions of the operand that are passed, and of the result
+  for (ir::ExprId Item : Items) {
+    const ir::Expr &A = P.Code.Exprs[Item];
+    StringRef Type = P.Code.type(Item).Name;
+    if (StringRef(A.Name).ends_with("None") || Type.ends_with("nullopt_t")) {
+      ++To;
+    } else if (Type.ends_with("indexing::Slice")) {
+      if (Dim == V.Dim)
+        break;
+      ++Dim, ++To;
+    } else if (P.Code.type(Item).Kind == TypeKind::Integer) {
+      if (Dim == V.Dim)
+        return Value::unknown("picks rows of a batch by number", E);
+      ++Dim;
+    } else {
+      return Value::unknown("indexes a batch in a way that isn't followed", E);
+    }
+    if (Dim > V.Dim)
+      break;
+  }
+  for (size_t I = 0; I != Items.size(); ++I)
+    if (StringRef(P.Code.type(Items[I]).Name).ends_with("indexing::Slice") && int(I) == V.Dim &&
+        !P.Code.Exprs[Items[I]].Args.empty())
+      return Value::unknown("takes some rows of a batch by number", E);
+  V.Dim = V.Dim - Dim + To;
+  V.Rank = -1;
+  return V;
+}
+
 Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool InPlace) {
   // The operands, the object first; then the numbers among them tell dimensions.
   std::vector<ir::ExprId> Operands;
@@ -462,10 +527,46 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       Real = true;
     if (Dim != 0)
       Result = Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
-    else if (!Real)
+    else if (!Real && !Shape.empty() && X.Object != None && isBatchSize(Shape[0]) &&
+             (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field)) {
+      // The loader's batch size: here the batch's own rows are meant.
+      if (Recording)
+        Out.BatchSizes[Shape[0]] = X.Object;
+      Result.Rank = int8_t(Shape.size());
+    } else if (!Real)
       Result = Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
     else
       Result.Rank = Shape.empty() ? -1 : int8_t(Shape.size());
+    break;
+  }
+  case Operation::Index:
+    if (Local)
+      Result = indexed(E, X, Result);
+    break;
+  case Operation::Cat:
+  case Operation::Stack: {
+    if (!Local)
+      break;
+    // A whole tensor beside this rank's rows has more rows than they.
+    bool Mixed = false;
+    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
+      if (P.Code.type(Item).Kind == TypeKind::Tensor)
+        Mixed |= !eval(Item).same(First);
+      else
+        for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
+          Look(Sub);
+    };
+    if (P.Code.Exprs[Operands[0]].Kind != ExprKind::Ref)
+      Look(Operands[0]);
+    int64_t Along = Numbers.empty() ? 0 : Numbers[0];
+    if (Mixed)
+      Result = Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
+    else if (Op == Operation::Stack && Along >= 0 && Along <= Dim)
+      Result.Dim += 1;
+    else if (Op == Operation::Cat && (Along == Dim || (Along < 0 && First.Rank >= 0 && Along + First.Rank == Dim)))
+      Result = Value::unknown("puts batches behind each other along their rows", E);
+    if (Op == Operation::Stack)
+      Result.Rank = -1;
     break;
   }
   case Operation::Transpose:
@@ -546,6 +647,12 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     break;
   }
   case Operation::NoiseLike:
+    // Dropout is off in evaluation, and the same law where it isn't.
+    if (StringRef(X.Name).contains("dropout")) {
+      if (Local)
+        note("dropout", E, First, "drops out at random");
+      break;
+    }
     if (Local)
       note("batch-noise", E, First, "draws random numbers for the rows of a batch");
     if (First.Kind == Placement::Own)

@@ -400,6 +400,12 @@ private:
       M.Texts["values"] = llvm::join(Names, ", ");
       Out.add(std::move(M));
     }
+    for (const auto &[E, Batch] : F.BatchSizes) {
+      Fact B = fact("batch-size-in-shape", functionOf(E));
+      B.Nodes["value"] = expr(E).Where;
+      B.Texts["batch"] = Text(expr(Batch).Where);
+      Out.add(std::move(B));
+    }
     for (const auto &[Loader, Why] : F.Kept)
       for (ir::ExprId Made : R.Loaders.at(Loader).Made) {
         Fact K = fact("evaluation-kept", functionOf(Made));

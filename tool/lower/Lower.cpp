@@ -262,6 +262,12 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
     ir::ExprId Object = expr(Member->getBase());
     Out.Exprs[Id].Object = Object;
     Out.Exprs[Id].CalleeName = rangeOf(Member->getMemberLoc(), Member->getMemberLoc());
+    // Modules of LibTorch inherit their forward from templates: the object's class tells which it is.
+    if (F && F->getDeclName().isIdentifier() && F->getName() == "forward" && !inProject(F->getLocation()) &&
+        Out.type(Object).Kind == ir::TypeKind::Module)
+      if (const CXXRecordDecl *Record = Types.moduleClass(Member->getBase()->IgnoreParenImpCasts()->getType());
+          Record && !inProject(Record->getLocation()))
+        Out.Exprs[Id].Name = qualifiedName(*Record) + "::forward";
   } else if (const auto *Ref = dyn_cast<DeclRefExpr>(Callee)) {
     Out.Exprs[Id].CalleeName = rangeOf(Ref->getBeginLoc(), Ref->getLocation());
   } else {

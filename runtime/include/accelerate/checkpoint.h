@@ -18,13 +18,24 @@ ACCELERATE_API bool alone();
 /// `path` when it is whole. Returns when all ranks may read it; throws on all of them if it failed.
 ACCELERATE_API void save_file(const std::string& path, const std::function<void(const std::string&)>& write);
 
+/// An archive is written by its own save_to().
+inline void save_file_of(const torch::serialize::OutputArchive& archive, const std::string& file) {
+  const_cast<torch::serialize::OutputArchive&>(archive).save_to(file);  // writing doesn't change what it holds
+}
+template <typename Value>
+void save_file_of(const Value& value, const std::string& file) {
+  torch::save(value, file);
+}
+
 template <typename Value, typename... Target>
 void save(const Value& value, Target&&... target) {
   if constexpr (sizeof...(Target) == 1 && (std::is_convertible_v<Target, std::string> && ...)) {
     if (!alone()) {
-      save_file(std::string(target...), [&](const std::string& file) { torch::save(value, file); });
+      save_file(std::string(target...), [&](const std::string& file) { save_file_of(value, file); });
       return;
     }
+    save_file_of(value, std::string(target...));
+    return;
   }
   torch::save(value, std::forward<Target>(target)...);
 }

@@ -1,0 +1,90 @@
+#pragma once
+
+// The interface of the runtime, as declarations: its own headers read more of LibTorch than the mock beside this file.
+// The tests run with the runtime's headers and LibTorch's too, so nothing here can drift.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace accelerate {
+
+enum class Reduction { Mean, Sum };
+
+struct Weight {
+  explicit Weight(double weight);
+  explicit Weight(const torch::Tensor& weight);
+  double value;
+};
+
+class Accelerator {
+ public:
+  Accelerator();
+  torch::Device device() const;
+  torch::Device device(torch::Device original) const;
+  int64_t process_index() const;
+  int64_t num_processes() const;
+  bool is_main_process() const;
+
+  template <typename... Args>
+  void prepare(Args&&... args) const;
+
+  void backward(const torch::Tensor& loss, const torch::Tensor& gradient = {},
+                std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                std::optional<torch::TensorList> inputs = std::nullopt) const;
+  template <typename R, std::enable_if_t<std::is_same_v<R, Reduction>, int> = 0>
+  void backward(const torch::Tensor& loss, R reduction, const torch::Tensor& gradient = {},
+                std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                std::optional<torch::TensorList> inputs = std::nullopt) const;
+  void backward(const torch::Tensor& loss, const Weight& weight, const torch::Tensor& gradient = {},
+                std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                std::optional<torch::TensorList> inputs = std::nullopt) const;
+
+  template <typename Value, typename... Values>
+  std::conditional_t<sizeof...(Values) == 0, Value, std::tuple<Value, Values...>> reduce(
+      const Value& value, const Values&... values) const;
+  template <typename... Values>
+  void reduce_(Values&... values) const;
+  template <typename Value>
+  Value share(const Value& x) const;
+  template <typename Value>
+  Value mine(const Value& x) const;
+  template <typename Value, typename... Values>
+  std::conditional_t<sizeof...(Values) == 0, Value, std::tuple<Value, Values...>> mean(const Value& value,
+                                                                                      const Values&... values) const;
+  template <typename Value, typename... Values>
+  std::conditional_t<sizeof...(Values) == 0, Value, std::tuple<Value, Values...>> sum(const Value& value,
+                                                                                     const Values&... values) const;
+
+  torch::Tensor gather(const torch::Tensor& rows) const;
+  torch::Tensor gather_for_metrics(const torch::Tensor& rows) const;
+  void wait_for_everyone() const;
+
+  template <typename Value, typename... Target>
+  void save(const Value& value, Target&&... target) const;
+  std::string main_process_file(const std::string& path) const;
+};
+
+template <typename D, typename S>
+std::enable_if_t<!D::is_stateful, std::unique_ptr<torch::data::StatelessDataLoader<D, S>>> make_data_loader(
+    D dataset, S sampler, torch::data::DataLoaderOptions options);
+template <typename S = torch::data::samplers::RandomSampler, typename D>
+std::enable_if_t<!D::is_stateful && std::is_constructible_v<S, size_t>,
+                 std::unique_ptr<torch::data::StatelessDataLoader<D, S>>>
+make_data_loader(D dataset, torch::data::DataLoaderOptions options = torch::data::DataLoaderOptions());
+
+template <typename D, typename S>
+std::enable_if_t<!D::is_stateful, std::unique_ptr<torch::data::StatelessDataLoader<D, S>>>
+make_evaluation_data_loader(D dataset, S sampler, torch::data::DataLoaderOptions options);
+template <typename S = torch::data::samplers::RandomSampler, typename D>
+std::enable_if_t<!D::is_stateful && std::is_constructible_v<S, size_t>,
+                 std::unique_ptr<torch::data::StatelessDataLoader<D, S>>>
+make_evaluation_data_loader(D dataset, torch::data::DataLoaderOptions options = torch::data::DataLoaderOptions());
+
+}  // namespace accelerate
