@@ -111,7 +111,8 @@ private:
       Migration M;
       if (trains(P)) {
         M = applyRules(P, deriveFacts(P, R, F, Slice), *Rules, Texts);
-        distributed(P, M);
+        if (distributed(P, M))
+          M.Edits.clear();
         if (!M.Edits.empty() && !Tree->BuildDir.empty())
           for (const std::string &Target : targets(P, M))
             linkRuntime(*Tree, Target, *Rules, Texts, M);
@@ -122,7 +123,7 @@ private:
   }
 
   static bool trains(const Program &P) {
-    return any_of(P.Code.Exprs, [](const ir::Expr &E) { return isBackward(E); });
+    return !P.Code.Distributed.empty() || any_of(P.Code.Exprs, [](const ir::Expr &E) { return isBackward(E); });
   }
 
   /// The program's own target, and those of libraries whose sources are edited.
@@ -137,9 +138,11 @@ private:
     return Names;
   }
 
-  void distributed(const Program &P, Migration &M) {
+  /// True if the program shares its work out by itself; then that is all there is to say about it.
+  bool distributed(const Program &P, Migration &M) {
     if (P.Code.Distributed.empty())
-      return;
+      return false;
+    M.Findings.clear();
     for (const Rule *R : Rules->byFact("distributed-already")) {
       Finding X;
       X.Code = R->Code;
@@ -154,6 +157,7 @@ private:
       X.Column = 1;
       M.Findings.push_back(std::move(X));
     }
+    return true;
   }
 
   int migrate() {
@@ -176,7 +180,8 @@ private:
       for (const Finding &F : M.Findings)
         if (F.Level == Severity::Refusal && !Refusal)
           Refusal = &F;
-      if (any_of(P.Sources, [&](const std::string &S) { return Broken.count(S) != 0; })) {
+      bool Parses = none_of(P.Sources, [&](const std::string &S) { return Broken.count(S) != 0; });
+      if (!Parses && P.Code.Distributed.empty()) {
         Result.What = Verdict::Refused;
         Result.Reason = "it doesn't parse";
         M.Edits.clear();

@@ -92,7 +92,7 @@ std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
 /// Declared outside the loop over batches that is running: what is written there outlives the step.
 bool Interpreter::outer(const Location &L) const {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
-    if (It->Mode != LoopMode::Plain) {
+    if (It->Mode == LoopMode::Rows || It->Mode == LoopMode::Whole) {
       auto Declared = Depths.find(L.Root);
       return Declared == Depths.end() || Declared->second < It->Depth;
     }
@@ -328,7 +328,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   Value Cur = read(L, E), Addend = Given;
   const Loop *Batches = nullptr;
   for (const Loop &Candidate : Loops)
-    if (Candidate.Mode != LoopMode::Plain)
+    if (Candidate.Mode == LoopMode::Rows || Candidate.Mode == LoopMode::Whole)
       Batches = &Candidate;
   if (!Batches || !outer(L)) {
     Value Sum = arithmetic(E, "+", Cur, Addend, None, None);

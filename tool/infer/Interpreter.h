@@ -51,7 +51,7 @@ public:
 
 private:
   using State = std::map<Location, Value>;
-  enum class LoopMode { Plain, Rows, Whole };
+  enum class LoopMode { Plain, Rows, Whole, Switch };
   struct Loop {
     ir::StmtId Statement;
     LoopMode Mode;
@@ -73,6 +73,7 @@ private:
   void exec(ir::StmtId S);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
   void execLoop(ir::StmtId Id);
+  void execSwitch(ir::StmtId Id);
   void loopBody(ir::StmtId Id);
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   void reduceAfter(ir::StmtId Loop, const State &Before);
@@ -104,6 +105,7 @@ private:
   Value ours(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
+  Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
   Value operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool InPlace);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);

@@ -72,8 +72,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
   }
   if (std::optional<Value> V = special(E, X))
     return *V;
-  if (ir::FuncId F = P.callee(X); F != None && P.Code.Functions[F].Body != None)
-    return inlined(E, X, F, X.Kind == ExprKind::Call ? lvalue(X.Object) : std::nullopt);
+  if (std::vector<ir::FuncId> Bodies = P.bodies(X); !Bodies.empty())
+    return dispatched(E, X, Bodies);
   if (X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("operator()")) {
     Value Callee = eval(X.Object);
     if (Callee.Func != None)
@@ -168,6 +168,23 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
   return Value::of(Placement::Replicated, E);
 }
 
+/// A virtual call may run any of the overriders: what is true of all of them is.
+Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies) {
+  std::optional<Location> This = X.Kind == ExprKind::Call ? lvalue(X.Object) : std::nullopt;
+  if (Bodies.size() == 1)
+    return inlined(E, X, Bodies.front(), This);
+  State Before = Current, After;
+  Value Result;
+  for (size_t I = 0; I != Bodies.size(); ++I) {
+    Current = Before;
+    Value V = inlined(E, X, Bodies[I], This);
+    Result = I == 0 ? V : join(Result, V);
+    After = I == 0 ? Current : joined(After, Current);
+  }
+  Current = std::move(After);
+  return Result;
+}
+
 Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This) {
   const ir::Function &Fn = P.Code.Functions[F];
   std::vector<Value> Values;
@@ -258,6 +275,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (V.Batch != None && P.Code.type(Arg).Kind == TypeKind::Tensor && X.Kind == ExprKind::Call && !Collects)
       Out.Unmoved.insert(V.Batch);
     V.Batch = None;
+    if (V.Func != None && X.Kind == ExprKind::Construct)
+      Result.Func = V.Func; // std::function of a lambda
     if (Collects) {
       std::optional<Location> L = lvalue(X.Object);
       bool Outlives = L && outer(*L);

@@ -86,6 +86,9 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::RangeFor:
     execLoop(Id);
     return;
+  case StmtKind::Switch:
+    execSwitch(Id);
+    return;
   case StmtKind::Return: {
     Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
@@ -101,7 +104,10 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::Break:
   case StmtKind::Continue:
     if (!Loops.empty()) {
-      Loop &L = Loops.back();
+      size_t At = Loops.size() - 1;
+      while (S.Kind == StmtKind::Continue && At > 0 && Loops[At].Mode == LoopMode::Switch)
+        --At; // `continue` in a switch means the loop around it
+      Loop &L = Loops[At];
       if (L.Mode == LoopMode::Whole && S.Kind == StmtKind::Break)
         notWhole("it leaves its loop early", None);
       (S.Kind == StmtKind::Break ? L.Exits : L.Nexts).push_back(Current);
@@ -198,6 +204,35 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     Current = AfterThen;
   else
     Current = joined(AfterThen, Current);
+  Divergent -= Differs;
+}
+
+void Interpreter::execSwitch(ir::StmtId Id) {
+  const ir::Stmt &S = P.Code.Stmts[Id];
+  Value C = eval(S.Value);
+  bool Differs = false;
+  if (C.reducible())
+    demandReplicated(S.Value, C, "decided on");
+  else if (!C.replicated() && C.Kind != Placement::Own) {
+    Differs = true;
+    note(R.reachesBackward(Id) ? "divergent-training" : "divergent-branch", S.Value, C,
+         "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
+  }
+  Divergent += Differs;
+  State Before = Current;
+  Loops.push_back({Id, LoopMode::Switch, Depth, None, {}, {}});
+  for (ir::StmtId Child : S.Children) {
+    // Any of them may be jumped to, or fallen into.
+    Current = Dead ? Before : joined(Current, Before);
+    Dead = false;
+    exec(Child);
+  }
+  State After = Dead ? Before : joined(Current, Before);
+  for (const State &Exit : Loops.back().Exits)
+    After = joined(After, Exit);
+  Loops.pop_back();
+  Current = std::move(After);
+  Dead = false;
   Divergent -= Differs;
 }
 

@@ -1,5 +1,6 @@
 //===- Program.cpp --------------------------------------------------------===//
 #include "infer/Program.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 #include <map>
@@ -16,7 +17,19 @@ ir::FuncId Program::callee(const ir::Expr &Call) const {
   return It->second;
 }
 
-ir::FuncId Program::constructorOf(const ir::Expr &Construct) const { return callee(Construct); }
+std::vector<ir::FuncId> Program::bodies(const ir::Expr &Call) const {
+  std::vector<ir::FuncId> Found;
+  std::vector<std::string> Work = {Call.Callee};
+  for (size_t I = 0; I != Work.size() && !Call.Callee.empty(); ++I) {
+    if (auto It = ByUsr.find(Work[I]); It != ByUsr.end() && Code.Functions[It->second].Body != None)
+      Found.push_back(It->second);
+    if (auto It = Overriders.find(Work[I]); It != Overriders.end())
+      for (ir::FuncId F : It->second)
+        if (!is_contained(Work, Code.Functions[F].Usr))
+          Work.push_back(Code.Functions[F].Usr);
+  }
+  return Found;
+}
 
 void Program::forEachExpr(ir::ExprId E, function_ref<void(ir::ExprId)> Visit) const {
   if (E == None)
@@ -199,6 +212,9 @@ std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> 
       Used[J] = true;
       Join.add(Units[J]);
     }
+    for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+      for (const std::string &Base : P.Code.Functions[F].Overrides)
+        P.Overriders[Base].push_back(F);
   }
   for (size_t I = 0; I != Units.size(); ++I)
     if (!Used[I])

@@ -17,10 +17,12 @@ struct Program {
   std::vector<std::string> Sources;
   ir::FuncId Main = ir::None;
   llvm::StringMap<ir::FuncId> ByUsr;
+  llvm::StringMap<std::vector<ir::FuncId>> Overriders; ///< by the USR of what they override
 
   /// The body that a call runs: the function itself, or the override that the object's class has.
   ir::FuncId callee(const ir::Expr &Call) const;
-  ir::FuncId constructorOf(const ir::Expr &Construct) const;
+  /// The bodies that a call may run: its own, and those of overriders.
+  std::vector<ir::FuncId> bodies(const ir::Expr &Call) const;
 
   void forEachExpr(ir::ExprId E, llvm::function_ref<void(ir::ExprId)> Visit) const;
   void forEachExprIn(ir::StmtId S, llvm::function_ref<void(ir::ExprId)> Visit) const;

@@ -135,7 +135,7 @@ void Roles::unifyFlow() {
       Flow(object(X.Args[0]), P.Code.type(X.Args[0]).Kind, X.Args[1]);
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
-    if (ir::FuncId F = P.callee(X); F != None) {
+    for (ir::FuncId F : P.bodies(X)) {
       const ir::Function &Fn = P.Code.Functions[F];
       for (size_t I = 0; I < Fn.Params.size() && I < X.Args.size(); ++I)
         Flow(Fn.Params[I], P.Code.typeOf(Fn.Params[I]).Kind, X.Args[I]);
@@ -145,8 +145,6 @@ void Roles::unifyFlow() {
       for (ir::ExprId Arg : X.Args)
         Flow(object(X.Object), P.Code.type(Arg).Kind, Arg);
   }
-  for (const ir::Type &T : P.Code.Types)
-    UsesDevice |= T.Kind == TypeKind::Device && !T.Reference;
 }
 
 void Roles::findBackward() {
@@ -158,13 +156,24 @@ void Roles::findBackward() {
       if (isBackward(X) && Backward.insert(F).second)
         Work.push_back(F);
       if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
-        if (ir::FuncId Callee = P.callee(X); Callee != None) {
+        for (ir::FuncId Callee : P.bodies(X))
           Callers[Callee].insert(F);
-          for (ir::FuncId O = 0; O != P.Code.Functions.size(); ++O)
-            if (llvm::is_contained(P.Code.Functions[O].Overrides, X.Callee))
-              Callers[O].insert(F);
-        }
     });
+  // Functions whose name is used at all on some way from main, called or handed on.
+  if (P.Main != None) {
+    std::vector<ir::FuncId> Found = {P.Main};
+    Reachable.insert(P.Main);
+    for (size_t I = 0; I != Found.size(); ++I) {
+      auto Visit = [&](ir::ExprId E) {
+        for (ir::FuncId Callee : P.bodies(P.Code.Exprs[E]))
+          if (Reachable.insert(Callee).second)
+            Found.push_back(Callee);
+      };
+      P.forEachExprIn(P.Code.Functions[Found[I]].Body, Visit);
+      for (const auto &[Field, Init] : P.Code.Functions[Found[I]].Inits)
+        P.forEachExpr(Init, Visit);
+    }
+  }
   while (!Work.empty()) {
     ir::FuncId F = Work.back();
     Work.pop_back();
@@ -181,8 +190,8 @@ bool Roles::reachesBackward(ir::StmtId S) const {
     if (isBackward(X))
       Found = true;
     else if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
-      if (ir::FuncId F = P.callee(X); F != None && Backward.count(F))
-        Found = true;
+      for (ir::FuncId F : P.bodies(X))
+        Found |= Backward.count(F) != 0;
   });
   return Found;
 }

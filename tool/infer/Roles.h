@@ -35,7 +35,6 @@ public:
   explicit Roles(const Program &P);
 
   ObjectId object(ir::ExprId E) const;
-  ObjectId object(ir::VarId V, bool) const { return find(V); }
   ObjectId objectOfVar(ir::VarId V) const { return find(V); }
 
   bool isTrainedModel(ir::ExprId E) const;
@@ -49,7 +48,7 @@ public:
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
   std::map<ir::StmtId, ir::FuncId> FunctionOf;
-  bool UsesDevice = false;        ///< the program decides on a device somewhere
+  std::set<ir::FuncId> Reachable; ///< functions that some way from `main` names, whether it is followed or not
 
 private:
   ObjectId find(ObjectId O) const;

@@ -241,13 +241,18 @@ private:
     std::map<ir::StmtId, Preparation> ByBlock;
     std::set<ObjectId> LoadersDone;
     for (const OptimizerRole &O : R.Optimizers) {
-      if (O.Var == None || preparedAlready(R.objectOfVar(O.Var)))
+      if (O.Var == None)
         continue;
+      if (preparedAlready(R.objectOfVar(O.Var))) {
+        Prepared.insert(R.objectOfVar(O.Var));
+        continue;
+      }
       std::vector<std::string> Objects;
       for (ir::ExprId Model : O.Models)
         Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
                                                                                            : Text(expr(Model).Where));
       Objects.push_back(P.Code.Vars[O.Var].Name);
+      Prepared.insert(R.objectOfVar(O.Var));
       if (O.Statement == None) { // in a constructor's initialisers
         Fact Prep = fact("prepare-in-constructor", O.Function);
         Prep.Texts["objects"] = llvm::join(Objects, ", ");
@@ -376,7 +381,8 @@ private:
       P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
         if (expr(E).Name != "at::Tensor::backward" || F.Reached.count(functionOf(E)))
           return;
-        Fact U = fact("unreached-backward", Fn);
+        // Named on a way from main, but through something that isn't followed: half of a migration.
+        Fact U = fact(R.Reachable.count(Fn) ? "unfollowed-backward" : "unreached-backward", Fn);
         U.Nodes["place"] = expr(E).Where;
         Out.add(std::move(U));
       });
@@ -416,6 +422,17 @@ private:
   }
 
   void refusals() {
+    // A step of an optimizer whose making wasn't found: its gradients would not be reduced.
+    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+      const ir::Expr &X = expr(E);
+      if (X.Kind != ExprKind::Call || X.Object == None || !StringRef(X.Name).ends_with("::step") ||
+          P.Code.type(X.Object).Kind != TypeKind::Optimizer || !F.Reached.count(functionOf(E)) ||
+          Prepared.count(R.object(X.Object)))
+        continue;
+      Fact U = fact("unprepared-optimizer", functionOf(E));
+      U.Nodes["place"] = X.Where;
+      Out.add(std::move(U));
+    }
     bool Trains = !F.Backwards.empty(), Shared = false;
     for (const auto &[Object, Role] : R.Loaders)
       Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
@@ -432,6 +449,7 @@ private:
   SourceText Text;
   Facts Out;
   std::map<ir::ExprId, ir::FuncId> Owners;
+  std::set<ObjectId> Prepared; ///< optimizers
   bool Asks = false;
   std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
 };

@@ -125,7 +125,8 @@ enum class StmtKind : uint8_t {
   Return,   ///< Value
   Break,
   Continue,
-  Other, ///< Children, in order (try, switch, labels)
+  Switch, ///< Value, Children: what stands in its body; each may be jumped to
+  Other,  ///< Children, in order (try, labels)
 };
 
 struct Stmt {

@@ -6,6 +6,7 @@
 #include "clang/AST/RecursiveASTVisitor.h"
 #include "clang/ASTMatchers/ASTMatchFinder.h"
 #include "clang/Index/USRGeneration.h"
+#include "clang/Basic/CharInfo.h"
 #include "clang/Lex/Lexer.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -80,6 +81,7 @@ private:
   ir::ExprId expr(const Expr *E);
   ir::ExprId lowerExpr(const Expr *E);
   ir::ExprId make(ExprKind Kind, const Expr *E);
+  void noteDistributed(StringRef Name, const ir::Range &Where);
   ir::ExprId callTo(const CallExpr *E);
   ir::ExprId operatorCall(const CXXOperatorCallExpr *E);
   ir::ExprId construct(const CXXConstructExpr *E);
@@ -216,8 +218,18 @@ ir::ExprId Lowering::make(ExprKind Kind, const Expr *E) {
   X.Type = typeId(E->getType());
   X.Where = rangeOf(E->getSourceRange());
   X.FromTemplate = Current != None && !Out.Functions[Current].Pattern.empty();
+  noteDistributed(Out.Types[X.Type].Name, X.Where);
   Out.Exprs.push_back(X);
   return Out.Exprs.size() - 1;
+}
+
+/// Code that shares work out by itself: a second layer on top of it would average twice.
+void Lowering::noteDistributed(StringRef Name, const ir::Range &Where) {
+  bool Own = Name.starts_with("c10d::") || Name.contains("<c10d::") || Name.starts_with("MPI_") ||
+             (Name.starts_with("nccl") && Name.size() > 4 && isUppercase(Name[4])) ||
+             Name.contains("torch::nn::parallel::") || Name.contains("torch::data::samplers::Distributed");
+  if (Own && Where.valid())
+    Out.Distributed.push_back((Name + " at " + Out.Files[Where.File].Path + ":" + Twine(Where.Line)).str());
 }
 
 void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
@@ -225,6 +237,7 @@ void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
     return;
   Out.Exprs[Id].Name = qualifiedName(*F);
   Out.Exprs[Id].Callee = usrOf(F);
+  noteDistributed(Out.Exprs[Id].Name, Out.Exprs[Id].Where);
   Out.Exprs[Id].NoReturn = F->isNoReturn() || F->hasAttr<NoReturnAttr>() || F->hasAttr<CXX11NoReturnAttr>();
 }
 
@@ -653,6 +666,20 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     return make(StmtKind::Break, S);
   if (isa<ContinueStmt>(S))
     return make(StmtKind::Continue, S);
+  if (const auto *Switch = dyn_cast<SwitchStmt>(S)) {
+    ir::ExprId Cond = expr(Switch->getCond());
+    std::vector<ir::StmtId> Cases;
+    if (const auto *Body = dyn_cast<CompoundStmt>(Switch->getBody()))
+      for (const Stmt *Child : Body->body())
+        if (ir::StmtId Id = stmt(Child); Id != None)
+          Cases.push_back(Id);
+    ir::StmtId Id = make(StmtKind::Switch, S);
+    Out.Stmts[Id].Value = Cond;
+    Out.Stmts[Id].Children = std::move(Cases);
+    return Id;
+  }
+  if (const auto *Case = dyn_cast<SwitchCase>(S))
+    return stmt(Case->getSubStmt());
   std::vector<ir::StmtId> Children;
   for (const Stmt *Child : S->children())
     if (ir::StmtId Id = stmt(Child); Id != None)

@@ -312,9 +312,9 @@ class InputArchive final {
 }  // namespace serialize
 
 template <typename Value, typename... SaveToArgs>
-void save(const Value& value, SaveToArgs&&... args);
+void save(const Value& value, SaveToArgs&&... args) {}  // a lambda as an argument wants a definition
 template <typename Value, typename... LoadFromArgs>
-void load(Value& value, LoadFromArgs&&... args);
+void load(Value& value, LoadFromArgs&&... args) {}
 
 template <typename Key, typename Value>
 class OrderedDict {
@@ -524,6 +524,8 @@ struct MSELossOptions {
   MSELossOptions();
   template <typename Reduction>
   MSELossOptions(Reduction reduction);
+  template <typename Reduction>
+  MSELossOptions& reduction(const Reduction& reduction);
 };
 class MSELossImpl : public Module {
  public:
