@@ -341,6 +341,9 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       return;
     }
     const std::vector<Reached> reached = reach(loss);
+    TORCH_CHECK(!reached.empty(),
+                "[accelerate] the loss reaches no parameter of a prepared model or optimizer, so its gradients would "
+                "stay on this rank; call accelerator.prepare(model, optimizer) before training");
     for (const Reached& r : reached) {
       make_ready(group, r);
       r.model->reducer->rebuild_buckets();

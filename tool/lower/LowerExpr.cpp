@@ -1,0 +1,330 @@
+//===- LowerExpr.cpp - Expressions ----------------------------------------===//
+#include "lower/Lowering.h"
+#include "clang/Basic/CharInfo.h"
+
+using namespace clang;
+
+namespace migrate {
+
+using ir::ExprKind;
+using ir::None;
+using ir::StmtKind;
+
+ir::ExprId Lowering::make(ExprKind Kind, const Expr *E) {
+  ir::Expr X;
+  X.Kind = Kind;
+  X.Type = typeId(E->getType());
+  X.Where = rangeOf(E->getSourceRange());
+  X.FromTemplate = Current != None && !Out.Functions[Current].Pattern.empty();
+  noteDistributed(Out.Types[X.Type].Name, X.Where);
+  Out.Exprs.push_back(X);
+  return Out.Exprs.size() - 1;
+}
+
+/// Code that shares work out by itself: a second layer on top of it would average twice.
+void Lowering::noteDistributed(StringRef Name, const ir::Range &Where) {
+  bool Own = Name.starts_with("c10d::") || Name.contains("<c10d::") || Name.starts_with("MPI_") ||
+             (Name.starts_with("nccl") && Name.size() > 4 && isUppercase(Name[4])) ||
+             Name.contains("torch::nn::parallel::") || Name.contains("torch::data::samplers::Distributed");
+  if (Own && Where.valid())
+    Out.Distributed.push_back((Name + " at " + Out.Files[Where.File].Path + ":" + Twine(Where.Line)).str());
+}
+
+void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
+  if (!F)
+    return;
+  Out.Exprs[Id].Name = qualifiedName(*F);
+  Out.Exprs[Id].Callee = usrOf(F);
+  noteDistributed(Out.Exprs[Id].Name, Out.Exprs[Id].Where);
+  Out.Exprs[Id].NoReturn = F->isNoReturn() || F->hasAttr<NoReturnAttr>() || F->hasAttr<CXX11NoReturnAttr>();
+}
+
+void Lowering::addArgs(ir::ExprId Id, llvm::iterator_range<CallExpr::const_arg_iterator> Args) {
+  std::vector<ir::ExprId> Ids;
+  for (const Expr *Arg : Args)
+    if (!isa<CXXDefaultArgExpr>(Arg)) // what the user didn't write
+      Ids.push_back(expr(Arg));
+  Out.Exprs[Id].Args = std::move(Ids);
+}
+
+/// `model(x)` on a holder, and `seq->forward(x)`: which class's forward runs.
+void Lowering::setForwardOf(ir::ExprId Id, QualType ModuleType) {
+  const CXXRecordDecl *Record = Types.moduleClass(ModuleType);
+  if (!Record || !Record->hasDefinition())
+    return;
+  Out.Exprs[Id].Name = qualifiedName(*Record) + "::forward";
+  for (const Decl *D : Record->decls()) {
+    if (const auto *Template = dyn_cast<FunctionTemplateDecl>(D))
+      D = Template->getTemplatedDecl();
+    if (const auto *M = dyn_cast<CXXMethodDecl>(D); M && M->getDeclName().isIdentifier() && M->getName() == "forward") {
+      Out.Exprs[Id].Callee = usrOf(M);
+      return;
+    }
+  }
+}
+
+ir::ExprId Lowering::callTo(const CallExpr *E) {
+  ir::ExprId Id = make(ExprKind::Call, E);
+  const FunctionDecl *F = E->getDirectCallee();
+  setCallee(Id, F);
+  const Expr *Callee = E->getCallee()->IgnoreParenImpCasts();
+  if (const auto *Member = dyn_cast<MemberExpr>(Callee)) {
+    // A call of a static method through an object has no object to lower for.
+    ir::ExprId Object = expr(Member->getBase());
+    Out.Exprs[Id].Object = Object;
+    Out.Exprs[Id].CalleeName = rangeOf(Member->getMemberLoc(), Member->getMemberLoc());
+    // Modules of LibTorch inherit their forward from templates: the object's class tells which it is.
+    if (F && F->getDeclName().isIdentifier() && F->getName() == "forward" && !inProject(F->getLocation()) &&
+        Out.type(Object).Kind == ir::TypeKind::Module)
+      if (const CXXRecordDecl *Record = Types.moduleClass(Member->getBase()->IgnoreParenImpCasts()->getType());
+          Record && !inProject(Record->getLocation()))
+        Out.Exprs[Id].Name = qualifiedName(*Record) + "::forward";
+  } else if (const auto *Ref = dyn_cast<DeclRefExpr>(Callee)) {
+    Out.Exprs[Id].CalleeName = rangeOf(Ref->getBeginLoc(), Ref->getLocation());
+  } else {
+    ir::ExprId Object = expr(Callee);
+    Out.Exprs[Id].Object = Object;
+  }
+  if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
+    return Out.Exprs[Id].Object;
+  addArgs(Id, E->arguments());
+  return Id;
+}
+
+ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
+  OverloadedOperatorKind Op = E->getOperator();
+  std::string Spelling = getOperatorSpelling(Op);
+  switch (Op) {
+  case OO_Call: {
+    ir::ExprId Id = make(ExprKind::Call, E);
+    setCallee(Id, E->getDirectCallee());
+    ir::ExprId Object = expr(E->getArg(0));
+    Out.Exprs[Id].Object = Object;
+    if (Out.type(Object).Kind == ir::TypeKind::Module)
+      setForwardOf(Id, E->getArg(0)->getType());
+    addArgs(Id, llvm::drop_begin(E->arguments()));
+    return Id;
+  }
+  case OO_Subscript: {
+    ir::ExprId Id = make(ExprKind::Index, E);
+    setCallee(Id, E->getDirectCallee());
+    ir::ExprId Object = expr(E->getArg(0));
+    Out.Exprs[Id].Object = Object;
+    addArgs(Id, llvm::drop_begin(E->arguments()));
+    return Id;
+  }
+  case OO_Arrow:
+    return expr(E->getArg(0)); // `holder->x` is `holder.x` to the analysis
+  case OO_Star:
+    if (E->getNumArgs() == 1) {
+      ir::ExprId Id = make(ExprKind::Unary, E);
+      Out.Exprs[Id].Name = "*";
+      addArgs(Id, E->arguments());
+      return Id;
+    }
+    break;
+  default:
+    break;
+  }
+  bool Assigns = E->isAssignmentOp();
+  ir::ExprId Id = make(Assigns ? ExprKind::Assign : E->getNumArgs() == 1 || Op == OO_PlusPlus || Op == OO_MinusMinus
+                                                        ? ExprKind::Unary
+                                                        : ExprKind::Binary,
+                       E);
+  setCallee(Id, E->getDirectCallee());
+  Out.Exprs[Id].Name = Spelling;
+  addArgs(Id, E->arguments());
+  return Id;
+}
+
+ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
+  // Copies and moves are the value itself.
+  const CXXConstructorDecl *Ctor = E->getConstructor();
+  if (Ctor->isCopyOrMoveConstructor() && E->getNumArgs() >= 1 && !isa<CXXTemporaryObjectExpr>(E))
+    return expr(E->getArg(0));
+  ir::ExprId Id = make(ExprKind::Construct, E);
+  setCallee(Id, Ctor);
+  addArgs(Id, E->arguments());
+  return Id;
+}
+
+ir::ExprId Lowering::lambda(const LambdaExpr *E) {
+  ir::ExprId Id = make(ExprKind::Lambda, E);
+  const CXXMethodDecl *Op = E->getCallOperator();
+  ir::FuncId F = None;
+  if (const FunctionTemplateDecl *Template = Op->getDescribedFunctionTemplate()) {
+    for (const FunctionDecl *Spec : Template->specializations())
+      if (ir::FuncId Id = lowerFunction(Spec->getDefinition() ? Spec->getDefinition() : Spec, Current); F == None)
+        F = Id;
+  } else {
+    F = lowerFunction(Op, Current);
+  }
+  Out.Exprs[Id].Func = F;
+  return Id;
+}
+
+ir::ExprId Lowering::expr(const Expr *E) {
+  if (!E)
+    return None;
+  if (auto It = Lowered.find(E); It != Lowered.end())
+    return It->second;
+  ir::ExprId Id = lowerExpr(E);
+  Lowered[E] = Id;
+  Finder.match(*E, Ctx);
+  return Id;
+}
+
+ir::ExprId Lowering::lowerExpr(const Expr *E) {
+  // Wrappers that the user didn't write, and parentheses.
+  if (const auto *Full = dyn_cast<FullExpr>(E))
+    return expr(Full->getSubExpr());
+  if (const auto *Temporary = dyn_cast<MaterializeTemporaryExpr>(E))
+    return expr(Temporary->getSubExpr());
+  if (const auto *Bind = dyn_cast<CXXBindTemporaryExpr>(E))
+    return expr(Bind->getSubExpr());
+  if (const auto *Paren = dyn_cast<ParenExpr>(E))
+    return expr(Paren->getSubExpr());
+  if (const auto *Init = dyn_cast<CXXDefaultInitExpr>(E))
+    return expr(Init->getExpr());
+  if (const auto *Implicit = dyn_cast<ImplicitCastExpr>(E)) {
+    const Expr *Sub = Implicit->getSubExpr();
+    if (Implicit->getCastKind() == CK_ConstructorConversion)
+      if (const auto *Made = dyn_cast<CXXConstructExpr>(Sub->IgnoreImplicit()); Made && Made->getNumArgs() >= 1)
+        return expr(Made->getArg(0));
+    if (Implicit->getCastKind() == CK_UserDefinedConversion)
+      if (const auto *Call = dyn_cast<CXXMemberCallExpr>(Sub->IgnoreImplicit()))
+        return expr(Call->getImplicitObjectArgument());
+    ir::ExprId Id = expr(Sub);
+    // Losing conversions are operations: a mean isn't linear behind float -> int.
+    if (Implicit->getCastKind() == CK_FloatingToIntegral && Id != None) {
+      ir::ExprId Cast = make(ExprKind::Cast, E);
+      Out.Exprs[Cast].Name = "truncate";
+      Out.Exprs[Cast].Args = {Id};
+      return Cast;
+    }
+    return Id;
+  }
+  if (const auto *Cast = dyn_cast<ExplicitCastExpr>(E)) {
+    const Expr *Sub = Cast->getSubExpr();
+    ir::ExprId Inner = expr(Sub);
+    ir::ExprId Id = make(ExprKind::Cast, E);
+    if (Inner != None && Out.type(Inner).Kind == ir::TypeKind::Floating && Out.type(Id).Kind == ir::TypeKind::Integer &&
+        Out.Exprs[Inner].Name != "truncate")
+      Out.Exprs[Id].Name = "truncate";
+    Out.Exprs[Id].Args = {Inner};
+    return Id;
+  }
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    const ValueDecl *D = Ref->getDecl();
+    if (const auto *Enumerator = dyn_cast<EnumConstantDecl>(D)) {
+      ir::ExprId Id = make(ExprKind::Literal, E);
+      Out.Exprs[Id].Name = qualifiedName(*Enumerator);
+      return Id;
+    }
+    if (const auto *F = dyn_cast<FunctionDecl>(D)) {
+      ir::ExprId Id = make(ExprKind::Unknown, E);
+      setCallee(Id, F);
+      return Id;
+    }
+    if (const auto *Binding = dyn_cast<BindingDecl>(D); Binding && Binding->getHoldingVar())
+      D = Binding->getHoldingVar();
+    ir::VarId V = varOf(D);
+    ir::ExprId Id = make(ExprKind::Ref, E);
+    Out.Exprs[Id].Var = V;
+    Out.Exprs[Id].Name = qualifiedName(*D); // constants of LibTorch are known by name
+    return Id;
+  }
+  if (const auto *Member = dyn_cast<MemberExpr>(E)) {
+    ir::ExprId Object = expr(Member->getBase());
+    ir::VarId V = isa<FieldDecl, VarDecl>(Member->getMemberDecl()) ? varOf(Member->getMemberDecl()) : None;
+    ir::ExprId Id = make(ExprKind::Field, E);
+    Out.Exprs[Id].Object = Object;
+    Out.Exprs[Id].Var = V;
+    Out.Exprs[Id].Name = Member->getMemberDecl()->getNameAsString();
+    return Id;
+  }
+  if (isa<CXXThisExpr>(E))
+    return make(ExprKind::This, E);
+  if (const auto *Op = dyn_cast<CXXOperatorCallExpr>(E))
+    return operatorCall(Op);
+  if (const auto *Call = dyn_cast<CallExpr>(E))
+    return callTo(Call);
+  if (const auto *Construct = dyn_cast<CXXConstructExpr>(E))
+    return construct(Construct);
+  if (const auto *Lambda = dyn_cast<LambdaExpr>(E))
+    return lambda(Lambda);
+  if (const auto *New = dyn_cast<CXXNewExpr>(E)) {
+    ir::ExprId Id = make(ExprKind::Construct, E);
+    if (const CXXConstructExpr *Made = New->getConstructExpr()) {
+      setCallee(Id, Made->getConstructor());
+      addArgs(Id, Made->arguments());
+    }
+    return Id;
+  }
+  if (const auto *List = dyn_cast<InitListExpr>(E)) {
+    const InitListExpr *Semantic = List->isSemanticForm() ? List : List->getSemanticForm();
+    std::vector<ir::ExprId> Ids;
+    for (const Expr *Init : (Semantic ? Semantic : List)->inits())
+      if (Init && !isa<ImplicitValueInitExpr>(Init))
+        Ids.push_back(expr(Init));
+    ir::ExprId Id = make(ExprKind::List, E);
+    Out.Exprs[Id].Args = std::move(Ids);
+    return Id;
+  }
+  if (const auto *Std = dyn_cast<CXXStdInitializerListExpr>(E))
+    return expr(Std->getSubExpr());
+  if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
+    if (Unary->getOpcode() == UO_Plus || Unary->getOpcode() == UO_Extension)
+      return expr(Unary->getSubExpr());
+    ir::ExprId Sub = expr(Unary->getSubExpr());
+    ir::ExprId Id = make(ExprKind::Unary, E);
+    Out.Exprs[Id].Name = UnaryOperator::getOpcodeStr(Unary->getOpcode()).str();
+    Out.Exprs[Id].Args = {Sub};
+    return Id;
+  }
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E)) {
+    ir::ExprId L = expr(Binary->getLHS()), R = expr(Binary->getRHS());
+    ir::ExprId Id = make(Binary->isAssignmentOp() ? ExprKind::Assign : ExprKind::Binary, E);
+    Out.Exprs[Id].Name = Binary->getOpcodeStr().str();
+    Out.Exprs[Id].Args = {L, R};
+    return Id;
+  }
+  if (const auto *Conditional = dyn_cast<ConditionalOperator>(E)) {
+    ir::ExprId C = expr(Conditional->getCond()), T = expr(Conditional->getTrueExpr()),
+               F = expr(Conditional->getFalseExpr());
+    ir::ExprId Id = make(ExprKind::Conditional, E);
+    Out.Exprs[Id].Args = {C, T, F};
+    return Id;
+  }
+  if (const auto *Index = dyn_cast<ArraySubscriptExpr>(E)) {
+    ir::ExprId Base = expr(Index->getBase()), Sub = expr(Index->getIdx());
+    ir::ExprId Id = make(ExprKind::Index, E);
+    Out.Exprs[Id].Object = Base;
+    Out.Exprs[Id].Args = {Sub};
+    return Id;
+  }
+  if (isa<IntegerLiteral, FloatingLiteral, CXXBoolLiteralExpr, CharacterLiteral, clang::StringLiteral,
+          CXXNullPtrLiteralExpr, GNUNullExpr, UnaryExprOrTypeTraitExpr>(E)) {
+    ir::ExprId Id = make(ExprKind::Literal, E);
+    if (const auto *Int = dyn_cast<IntegerLiteral>(E))
+      Out.Exprs[Id].Name = llvm::toString(Int->getValue(), 10, /*Signed=*/true);
+    else if (const auto *Float = dyn_cast<FloatingLiteral>(E))
+      Out.Exprs[Id].Name = Float->getValue().isZero() ? "0" : "float";
+    else if (const auto *Bool = dyn_cast<CXXBoolLiteralExpr>(E))
+      Out.Exprs[Id].Name = Bool->getValue() ? "true" : "false";
+    else if (const auto *String = dyn_cast<clang::StringLiteral>(E); String && String->getCharByteWidth() == 1)
+      Out.Exprs[Id].Name = String->getString().str();
+    return Id;
+  }
+  // What isn't modelled keeps its children, so that nothing below it is overlooked.
+  std::vector<ir::ExprId> Children;
+  for (const Stmt *Child : E->children())
+    if (const auto *Sub = dyn_cast_or_null<Expr>(Child); Sub && !isa<CXXDefaultArgExpr>(Sub))
+      Children.push_back(expr(Sub));
+  ir::ExprId Id = make(ExprKind::Unknown, E);
+  Out.Exprs[Id].Name = E->getStmtClassName();
+  Out.Exprs[Id].Args = std::move(Children);
+  return Id;
+}
+
+} // namespace migrate

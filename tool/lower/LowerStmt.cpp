@@ -1,0 +1,220 @@
+//===- LowerStmt.cpp - Statements and functions ---------------------------===//
+#include "lower/Lowering.h"
+#include "clang/AST/StmtCXX.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace clang;
+
+namespace migrate {
+
+using ir::ExprKind;
+using ir::None;
+using ir::StmtKind;
+
+ir::StmtId Lowering::make(StmtKind Kind, const Stmt *S) {
+  ir::Stmt X;
+  X.Kind = Kind;
+  X.Where = stmtRange(S);
+  Out.Stmts.push_back(X);
+  return Out.Stmts.size() - 1;
+}
+
+ir::StmtId Lowering::block(llvm::ArrayRef<ir::StmtId> Children, ir::Range Where, bool Transparent) {
+  ir::Stmt X;
+  X.Kind = StmtKind::Block;
+  X.Where = Where;
+  X.Children.assign(Children.begin(), Children.end());
+  X.Transparent = Transparent;
+  Out.Stmts.push_back(X);
+  return Out.Stmts.size() - 1;
+}
+
+ir::StmtId Lowering::stmt(const Stmt *S) {
+  if (!S || isa<NullStmt>(S))
+    return None;
+  if (const auto *E = dyn_cast<Expr>(S)) {
+    ir::ExprId Value = expr(E);
+    ir::StmtId Id = make(StmtKind::Expr, S);
+    Out.Stmts[Id].Value = Value;
+    return Id;
+  }
+  if (const auto *Compound = dyn_cast<CompoundStmt>(S)) {
+    std::vector<ir::StmtId> Children;
+    for (const Stmt *Child : Compound->body())
+      if (ir::StmtId Id = stmt(Child); Id != None)
+        Children.push_back(Id);
+    return block(Children, stmtRange(S), /*Transparent=*/false);
+  }
+  if (const auto *Decls = dyn_cast<DeclStmt>(S)) {
+    std::vector<ir::StmtId> Children;
+    for (const Decl *D : Decls->decls()) {
+      const auto *V = dyn_cast<VarDecl>(D);
+      if (!V)
+        continue;
+      ir::ExprId Init = V->getInit() ? expr(V->getInit()) : None;
+      ir::VarId Var = varOf(V);
+      ir::StmtId Id = make(StmtKind::Decl, S);
+      Out.Stmts[Id].Var = Var;
+      Out.Stmts[Id].Value = Init;
+      Children.push_back(Id);
+      if (const auto *Decomposition = dyn_cast<DecompositionDecl>(V))
+        for (const BindingDecl *B : Decomposition->bindings()) {
+          // Each name is a part of the whole: its value is the whole's.
+          ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
+          ir::StmtId Bound = make(StmtKind::Decl, S);
+          Out.Stmts[Bound].Var = Part;
+          Out.Stmts[Bound].Value = Init;
+          Children.push_back(Bound);
+        }
+    }
+    if (Children.size() == 1)
+      return Children.front();
+    return block(Children, stmtRange(S), /*Transparent=*/true);
+  }
+  if (const auto *If = dyn_cast<IfStmt>(S)) {
+    std::vector<ir::StmtId> Before;
+    if (If->getInit())
+      Before.push_back(stmt(If->getInit()));
+    if (If->getConditionVariableDeclStmt())
+      Before.push_back(stmt(If->getConditionVariableDeclStmt()));
+    ir::ExprId Cond = expr(If->getCond());
+    ir::StmtId Then = stmt(If->getThen()), Else = stmt(If->getElse());
+    ir::StmtId Id = make(StmtKind::If, S);
+    Out.Stmts[Id].Value = Cond;
+    Out.Stmts[Id].Children = {Then, Else};
+    if (Before.empty())
+      return Id;
+    Before.push_back(Id);
+    return block(Before, Out.Stmts[Id].Where, /*Transparent=*/false);
+  }
+  if (const auto *For = dyn_cast<ForStmt>(S)) {
+    ir::StmtId Init = stmt(For->getInit());
+    ir::ExprId Cond = For->getCond() ? expr(For->getCond()) : None;
+    ir::StmtId Inc = stmt(For->getInc()), Body = stmt(For->getBody());
+    ir::StmtId Id = make(StmtKind::Loop, S);
+    Out.Stmts[Id].Value = Cond;
+    Out.Stmts[Id].Children = {Init, Inc, Body};
+    return Id;
+  }
+  if (isa<WhileStmt, DoStmt>(S)) {
+    const auto *While = dyn_cast<WhileStmt>(S);
+    ir::ExprId Cond = expr(While ? While->getCond() : cast<DoStmt>(S)->getCond());
+    ir::StmtId Body = stmt(While ? While->getBody() : cast<DoStmt>(S)->getBody());
+    ir::StmtId Id = make(StmtKind::Loop, S);
+    Out.Stmts[Id].Value = Cond;
+    Out.Stmts[Id].Children = {None, None, Body};
+    return Id;
+  }
+  if (const auto *Range = dyn_cast<CXXForRangeStmt>(S)) {
+    ir::ExprId Over = Range->getRangeInit() ? expr(Range->getRangeInit()) : None;
+    ir::VarId Var = varOf(Range->getLoopVariable());
+    std::vector<ir::StmtId> Inner;
+    if (const auto *Decomposition = dyn_cast<DecompositionDecl>(Range->getLoopVariable()))
+      for (const BindingDecl *B : Decomposition->bindings()) {
+        ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
+        ir::Expr Whole;
+        Whole.Kind = ExprKind::Ref;
+        Whole.Var = Var;
+        Whole.Type = Out.Vars[Var].Type;
+        Out.Exprs.push_back(Whole);
+        ir::StmtId Bound = make(StmtKind::Decl, Range->getLoopVarStmt());
+        Out.Stmts[Bound].Var = Part;
+        Out.Stmts[Bound].Value = Out.Exprs.size() - 1;
+        Inner.push_back(Bound);
+      }
+    ir::StmtId Body = stmt(Range->getBody());
+    if (!Inner.empty()) {
+      if (Body != None)
+        Inner.push_back(Body);
+      Body = block(Inner, Body != None ? Out.Stmts[Body].Where : ir::Range(), /*Transparent=*/false);
+    }
+    ir::StmtId Id = make(StmtKind::RangeFor, S);
+    Out.Stmts[Id].Value = Over;
+    Out.Stmts[Id].Var = Var;
+    Out.Stmts[Id].Children = {Body};
+    return Id;
+  }
+  if (const auto *Return = dyn_cast<ReturnStmt>(S)) {
+    ir::ExprId Value = Return->getRetValue() ? expr(Return->getRetValue()) : None;
+    ir::StmtId Id = make(StmtKind::Return, S);
+    Out.Stmts[Id].Value = Value;
+    return Id;
+  }
+  if (isa<BreakStmt>(S))
+    return make(StmtKind::Break, S);
+  if (isa<ContinueStmt>(S))
+    return make(StmtKind::Continue, S);
+  if (const auto *Switch = dyn_cast<SwitchStmt>(S)) {
+    ir::ExprId Cond = expr(Switch->getCond());
+    std::vector<ir::StmtId> Cases;
+    if (const auto *Body = dyn_cast<CompoundStmt>(Switch->getBody()))
+      for (const Stmt *Child : Body->body())
+        if (ir::StmtId Id = stmt(Child); Id != None)
+          Cases.push_back(Id);
+    ir::StmtId Id = make(StmtKind::Switch, S);
+    Out.Stmts[Id].Value = Cond;
+    Out.Stmts[Id].Children = std::move(Cases);
+    return Id;
+  }
+  if (const auto *Case = dyn_cast<SwitchCase>(S))
+    return stmt(Case->getSubStmt());
+  std::vector<ir::StmtId> Children;
+  for (const Stmt *Child : S->children())
+    if (ir::StmtId Id = stmt(Child); Id != None)
+      Children.push_back(Id);
+  ir::StmtId Id = make(StmtKind::Other, S);
+  Out.Stmts[Id].Children = std::move(Children);
+  return Id;
+}
+
+ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
+  if (auto It = Functions.find(F->getCanonicalDecl()); It != Functions.end())
+    return It->second;
+  ir::FuncId Id = Out.Functions.size();
+  Functions[F->getCanonicalDecl()] = Id;
+  Out.Functions.emplace_back();
+  llvm::SaveAndRestore InFunction(Current, Id);
+
+  ir::Function Fn;
+  Fn.Usr = usrOf(F);
+  Fn.Name = F->getNameAsString();
+  Fn.Qualified = qualifiedName(*F);
+  Fn.Main = F->isMain();
+  Fn.Parent = Parent;
+  Fn.Where = rangeOf(F->getSourceRange());
+  if (const FunctionDecl *Pattern = F->getTemplateInstantiationPattern())
+    Fn.Pattern = Out.Files.empty() || Fn.Where.File == None
+                     ? qualifiedName(*Pattern)
+                     : Out.Files[Fn.Where.File].Path + ":" + std::to_string(Fn.Where.Begin);
+  if (const auto *M = dyn_cast<CXXMethodDecl>(F)) {
+    Fn.Record = M->getParent()->isLambda() ? "" : qualifiedName(*M->getParent());
+    Fn.Virtual = M->isVirtual();
+    for (const CXXMethodDecl *O : M->overridden_methods())
+      Fn.Overrides.push_back(usrOf(O));
+  }
+  Out.Functions[Id] = Fn; // expressions ask whether they stand in a template
+  for (const ParmVarDecl *P : F->parameters()) {
+    ir::VarId V = varOf(P); // may reallocate
+    Out.Functions[Id].Params.push_back(V);
+  }
+  if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F))
+    for (const CXXCtorInitializer *Init : Ctor->inits())
+      if (Init->isMemberInitializer() && Init->getInit()) {
+        ir::ExprId Value = expr(Init->getInit());
+        ir::VarId Field = varOf(Init->getMember());
+        Out.Functions[Id].Inits.emplace_back(Field, Value);
+      }
+  const Stmt *Body = F->getBody();
+  ir::StmtId Lowered = Body ? stmt(Body) : None;
+  Out.Functions[Id].Body = Lowered;
+  if (const auto *Compound = dyn_cast_or_null<CompoundStmt>(Body)) {
+    ir::Range Brace = rangeOf(Compound->getLBracLoc(), Compound->getLBracLoc());
+    Out.Functions[Id].BodyBegin = Brace.End;
+    if (!Brace.Editable)
+      Out.Functions[Id].Where.Editable = false;
+  }
+  Out.HasMain |= Fn.Main;
+  return Id;
+}
+
+} // namespace migrate

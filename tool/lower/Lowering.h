@@ -1,0 +1,98 @@
+//===- Lowering.h - The walk over one unit's AST (private to lower/) ------===//
+#ifndef ACCELERATE_MIGRATE_LOWER_LOWERING_H
+#define ACCELERATE_MIGRATE_LOWER_LOWERING_H
+
+#include "lower/Lower.h"
+#include "lower/Types.h"
+#include "rules/Rule.h"
+#include "clang/AST/ExprCXX.h"
+#include "clang/ASTMatchers/ASTMatchFinder.h"
+
+namespace migrate {
+
+/// The qualified name without inline namespaces.
+std::string qualifiedName(const clang::NamedDecl &D);
+
+class Lowering {
+public:
+  Lowering(clang::ASTContext &Ctx, const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out)
+      : Ctx(Ctx), SM(Ctx.getSourceManager()), InProject(InProject), Out(Out), Types(Ctx) {
+    for (uint32_t I = 0; I != Rules.rules().size(); ++I)
+      if (Rules.rules()[I].Matcher) {
+        Callbacks.push_back(std::make_unique<Callback>(*this, I));
+        Finder.addDynamicMatcher(*Rules.rules()[I].Matcher, Callbacks.back().get());
+      }
+  }
+
+  bool inProject(clang::SourceLocation Loc) {
+    if (Loc.isInvalid())
+      return false;
+    ir::FileId File = fileOf(SM.getFileID(SM.getFileLoc(Loc)));
+    return File != ir::None && Out.Files[File].Project;
+  }
+
+  ir::FuncId lowerFunction(const clang::FunctionDecl *F, ir::FuncId Parent = ir::None);
+
+private:
+  struct Callback : clang::ast_matchers::MatchFinder::MatchCallback {
+    Callback(Lowering &L, uint32_t Rule) : L(L), Rule(Rule) {}
+    void run(const clang::ast_matchers::MatchFinder::MatchResult &R) override {
+      ir::RuleMatch M;
+      M.Rule = Rule;
+      M.Function = L.Current;
+      for (const auto &[Name, Node] : R.Nodes.getMap())
+        if (const auto *S = Node.get<clang::Stmt>())
+          if (auto It = L.Lowered.find(S); It != L.Lowered.end())
+            M.Nodes[Name] = It->second;
+      if (M.Nodes.size() == R.Nodes.getMap().size())
+        L.Out.Matches.push_back(std::move(M));
+    }
+    Lowering &L;
+    uint32_t Rule;
+  };
+
+  ir::FileId fileOf(clang::FileID Id);
+  ir::Range rangeOf(clang::SourceLocation First, clang::SourceLocation Last);
+  ir::Range rangeOf(clang::SourceRange R) { return rangeOf(R.getBegin(), R.getEnd()); }
+  ir::Range stmtRange(const clang::Stmt *S);
+  ir::TypeId typeId(clang::QualType T);
+  ir::VarId varOf(const clang::ValueDecl *D);
+  std::string usrOf(const clang::Decl *D);
+
+  ir::ExprId expr(const clang::Expr *E);
+  ir::ExprId lowerExpr(const clang::Expr *E);
+  ir::ExprId make(ir::ExprKind Kind, const clang::Expr *E);
+  void noteDistributed(llvm::StringRef Name, const ir::Range &Where);
+  ir::ExprId callTo(const clang::CallExpr *E);
+  ir::ExprId operatorCall(const clang::CXXOperatorCallExpr *E);
+  ir::ExprId construct(const clang::CXXConstructExpr *E);
+  ir::ExprId lambda(const clang::LambdaExpr *E);
+  void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args);
+  void setCallee(ir::ExprId Id, const clang::FunctionDecl *F);
+  void setForwardOf(ir::ExprId Id, clang::QualType ModuleType);
+
+  ir::StmtId stmt(const clang::Stmt *S);
+  ir::StmtId block(llvm::ArrayRef<ir::StmtId> Children, ir::Range Where, bool Transparent);
+  ir::StmtId make(ir::StmtKind Kind, const clang::Stmt *S);
+
+  clang::ASTContext &Ctx;
+  const clang::SourceManager &SM;
+  ProjectFilter InProject;
+  ir::Unit &Out;
+  TypeClassifier Types;
+  clang::ast_matchers::MatchFinder Finder;
+  std::vector<std::unique_ptr<Callback>> Callbacks;
+
+  ir::FuncId Current = ir::None;
+  llvm::DenseMap<clang::FileID, ir::FileId> Files;
+  std::map<std::string, ir::FileId> FilesByPath;
+  std::map<std::string, ir::TypeId> TypeIds;
+  llvm::DenseMap<const clang::Decl *, ir::VarId> Vars;
+  llvm::DenseMap<const clang::Decl *, std::string> Usrs;
+  llvm::DenseMap<const clang::Stmt *, ir::ExprId> Lowered;
+  llvm::DenseMap<const clang::FunctionDecl *, ir::FuncId> Functions;
+};
+
+} // namespace migrate
+
+#endif
