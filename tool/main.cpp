@@ -73,5 +73,12 @@ int main(int Argc, char **Argv) {
   O.ResourceDir = ResourceDir;
   O.RuntimeInclude = RuntimeInclude;
   O.Executable = sys::fs::getMainExecutable(Argv[0], reinterpret_cast<void *>(&main));
-  return migrate::run(O, outs(), errs());
+  int Code = migrate::run(O, outs(), errs());
+  outs().flush();
+  if (outs().has_error()) {
+    errs() << "accelerate-migrate: error: standard output can't be written: " << outs().error().message() << "\n";
+    outs().clear_error();
+    return migrate::Usage;
+  }
+  return Code;
 }

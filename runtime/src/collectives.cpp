@@ -77,6 +77,27 @@ bool holds_ghost() {
   return s.training_slice.ghost;
 }
 
+int64_t global_rows(int64_t local_rows) {
+  const State& s = state();
+  if (s.alone() || !s.training_loader) {
+    return local_rows;
+  }
+  TORCH_CHECK(local_rows == s.training_slice.rows, "[accelerate] rank ", rank(), ": global_rows() was asked about ",
+              local_rows, " rows, but the training batch in hand has ", s.training_slice.rows, " on this rank");
+  return s.training_slice.global_rows;
+}
+
+torch::Tensor own_rows(const torch::Tensor& whole) {
+  const State& s = state();
+  if (s.alone() || !s.training_loader) {
+    return whole;
+  }
+  TORCH_CHECK(whole.dim() > 0 && whole.size(0) == s.training_slice.global_rows, "[accelerate] rank ", rank(),
+              ": own_rows() takes a tensor with the ", s.training_slice.global_rows,
+              " rows of the global batch, and this one is ", whole.sizes());
+  return whole.narrow(0, s.training_slice.begin, s.training_slice.rows).clone();
+}
+
 torch::Tensor share_tensor(const torch::Tensor& x) {
   if (alone()) {
     return x;

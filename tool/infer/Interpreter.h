@@ -40,6 +40,7 @@ struct Findings {
   std::set<uint32_t> Whole;                                ///< loaders shared out by whole batches
   std::map<uint32_t, std::string> Kept;                    ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;                       ///< of every expression, for --dump=placements
+  std::map<ir::ExprId, ir::ExprId> RowNoise;               ///< draws for the rows of a batch, with the number of rows
   std::map<ir::ExprId, ir::ExprId> BatchSizes;             ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
 };

@@ -340,7 +340,30 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor";
     if (Zero && Result.replicated())
       Result.Kind = Placement::Zero;
-    if (Op == Operation::Noise && Result.Kind == Placement::Sharded)
+    // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
+    Shape.clear();
+    for (ir::ExprId Operand : Operands)
+      Collect(Operand);
+    if (InPlace && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Call) {
+      // torch::empty(rows).uniform_(): the shape is the factory's.
+      bool Ignored;
+      Shape.clear();
+      if (const Operation *Inner = Table.find(P.Code.Exprs[X.Object].Name, Ignored); Inner && *Inner == Operation::Factory)
+        for (ir::ExprId Arg : P.Code.Exprs[X.Object].Args)
+          Collect(Arg);
+    }
+    ir::ExprId Rows = None;
+    for (ir::ExprId Item : Shape)
+      if (eval(Item).Kind == Placement::Extent) {
+        if (Rows == None && Item == Shape.front())
+          Rows = Item;
+        else
+          Rows = None;
+      }
+    if (Op == Operation::Noise && Result.Kind == Placement::Sharded && Rows != None && Divergent == 0) {
+      if (Recording)
+        Out.RowNoise[E] = Rows;
+    } else if (Op == Operation::Noise && Result.Kind == Placement::Sharded)
       note("batch-noise", E, Result, "draws random numbers for the rows of a batch");
     if (Op == Operation::Noise && Result.Kind == Placement::Own)
       notWhole("it draws random numbers", E);
@@ -359,7 +382,9 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       notWhole("it draws random numbers", E);
     break;
   case Operation::Like:
-    if (First.reducible())
+    if (StringRef(X.Name).ends_with("::copy_") && Values.size() > 1)
+      Result = Values[1];
+    else if (First.reducible())
       Result = Value::of(Placement::Replicated, E);
     break;
   case Operation::Metadata:

@@ -406,6 +406,12 @@ private:
       M.Texts["values"] = llvm::join(Names, ", ");
       Out.add(std::move(M));
     }
+    for (const auto &[E, Rows] : F.RowNoise) {
+      Fact N = fact("row-noise", functionOf(E));
+      N.Nodes["draw"] = expr(E).Where;
+      N.Nodes["rows"] = expr(Rows).Where;
+      Out.add(std::move(N));
+    }
     for (const auto &[E, Batch] : F.BatchSizes) {
       Fact B = fact("batch-size-in-shape", functionOf(E));
       B.Nodes["value"] = expr(E).Where;

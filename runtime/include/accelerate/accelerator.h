@@ -139,6 +139,14 @@ class ACCELERATE_API Accelerator {
     return detail::reduce(detail::mine(values)...);
   }
 
+  /// The number of rows of the global training batch in hand, of which this rank has `local_rows`. For draws of
+  /// batch extent: every rank draws the whole from equal generators, and keeps its own part, so that the numbers
+  /// are those of the single process: own_rows(torch::randn({global_rows(x.size(0)), 100})). Alone: the argument.
+  int64_t global_rows(int64_t local_rows) const { return detail::global_rows(local_rows); }
+
+  /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. Alone: the argument.
+  torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
+
   /// All ranks' rows, concatenated along dimension 0 in rank order; the ranks may have unequal numbers
   /// of rows, and none. A tensor of no dimensions counts as one row. Detached. Alone: the argument
   /// itself (one row, if it had no dimensions). (collective)

@@ -28,6 +28,8 @@ ACCELERATE_API void wait_for_everyone();
 
 /// Local rows / global rows of the training batch in hand, 1/N without one; 0 on a ghost.
 ACCELERATE_API double row_share();
+ACCELERATE_API int64_t global_rows(int64_t local_rows);
+ACCELERATE_API torch::Tensor own_rows(const torch::Tensor& whole);
 /// Whether the training batch in hand is a ghost.
 ACCELERATE_API bool holds_ghost();
 ACCELERATE_API torch::Tensor share_tensor(const torch::Tensor& x);
