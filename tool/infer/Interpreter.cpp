@@ -186,8 +186,11 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
 
 /// The value of `E` where its use needs the same on every rank.
 Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const char *Use) {
-  if (V.replicated())
+  if (V.replicated()) {
+    if (Recording && V.Kind == Placement::Replicated)
+      Out.Satisfied.insert(E);
     return V;
+  }
   if (V.Kind == Placement::Own) {
     notWhole(std::string("its loop ") + Use, E);
     return Value::of(Placement::Replicated, E);
@@ -326,6 +329,9 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
 
 Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
   Value Cur = read(L, E), Addend = Given;
+  // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
+  if (Recording && AddendExpr != None && (Addend.Kind == Placement::Replicated || Addend.Kind == Placement::Own))
+    Out.Satisfied.insert(AddendExpr);
   const Loop *Batches = nullptr;
   for (const Loop &Candidate : Loops)
     if (Candidate.Mode == LoopMode::Rows || Candidate.Mode == LoopMode::Whole)

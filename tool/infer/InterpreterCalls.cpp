@@ -113,7 +113,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     bool Device = Name == "at::Tensor::cuda" && X.Args.empty();
     for (size_t I = 0; I != X.Args.size(); ++I) {
       TypeKind Kind = P.Code.type(X.Args[I]).Kind;
-      if (I == 0 && (Kind == TypeKind::Device || Kind == TypeKind::DeviceType) && !mentions(X.Args[I], "kCPU"))
+      if (I == 0 && (Kind == TypeKind::Device || Kind == TypeKind::DeviceType) &&
+          !StringRef(P.Code.Exprs[X.Args[I]].Name).ends_with("kCPU"))
         Device = true;
       else if (Kind != TypeKind::Bool)
         Device = false;
@@ -121,7 +122,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     }
     if (V.Batch != None) {
       if (Device && Recording)
-        Out.Moves[E] = V.Batch;
+        Out.Moves[E].insert(V.Batch);
       else if (!Device)
         Out.Unmoved.insert(V.Batch);
     }

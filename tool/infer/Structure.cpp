@@ -34,8 +34,8 @@ public:
     loaders();
     devices();
     models();
-    batches();
     prepare();
+    batches();
     training();
     metrics();
     refusals();
@@ -101,7 +101,7 @@ private:
     return Found;
   }
 
-  void device(ir::ExprId Value, ir::FuncId Function) {
+  void device(ir::ExprId Value, ir::FuncId Function, bool InInitializer = false) {
     if (Value == None || mentionsOurs(Value))
       return;
     const ir::Expr *X = &expr(Value);
@@ -113,6 +113,8 @@ private:
         ir::Range Both = expr(X->Args.front()).Where;
         Both.End = expr(X->Args.back()).Where.End;
         D.Nodes["value"] = Both;
+        if (InInitializer)
+          D.Texts["accelerator"] = "accelerate::Accelerator()"; // before the body, where no handle is yet
         Out.add(std::move(D));
         return;
       }
@@ -130,6 +132,8 @@ private:
                    StringRef(expr(X->Args[2]).Name).ends_with("kCPU");
     Fact D = fact(Default ? "device-default" : "device-chosen", Function);
     D.Nodes["value"] = X->Where;
+    if (InInitializer)
+      D.Texts["accelerator"] = "accelerate::Accelerator()";
     Out.add(std::move(D));
   }
 
@@ -146,7 +150,7 @@ private:
     for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
       for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
         if (P.Code.typeOf(Field).Kind == TypeKind::Device)
-          device(Init, Fn);
+          device(Init, Fn, /*InInitializer=*/true);
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
         const ir::Stmt &X = P.Code.Stmts[S];
         if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device && !P.Code.typeOf(X.Var).Reference)
@@ -185,8 +189,9 @@ private:
   }
 
   void batches() {
-    for (const auto &[E, Loader] : F.Moves) {
-      if (!movesBatches(Loader))
+    for (const auto &[E, Loaders] : F.Moves) {
+      // One text may run over several loaders: the move goes where all of them move by themselves.
+      if (!llvm::all_of(Loaders, [&](uint32_t Loader) { return PreparedLoaders.count(Loader) != 0; }))
         continue;
       Fact M = fact("batch-move", functionOf(E));
       M.Nodes["call"] = expr(E).Where;
@@ -239,7 +244,10 @@ private:
 
   void prepare() {
     std::map<ir::StmtId, Preparation> ByBlock;
-    std::set<ObjectId> LoadersDone;
+    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+      if (expr(E).Name == "accelerate::Accelerator::prepare")
+        for (ir::ExprId Arg : expr(E).Args)
+          PreparedLoaders.insert(R.object(Arg));
     for (const OptimizerRole &O : R.Optimizers) {
       if (O.Var == None)
         continue;
@@ -273,17 +281,30 @@ private:
           Prep.Objects.push_back(Object);
     }
     for (auto &[Block, Prep] : ByBlock)
-      place(Block, Prep, LoadersDone);
-    // Loaders that are made where no optimizer is.
+      place(Block, Prep);
+    // Loaders that are made where no optimizer is, or into a member.
     for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
         const ir::Stmt &X = P.Code.Stmts[S];
-        if (X.Kind != StmtKind::Decl || !isPreparedLoader(X.Var) || LoadersDone.count(R.objectOfVar(X.Var)) ||
-            preparedAlready(R.objectOfVar(X.Var)) || X.Value == None || !isMakeDataLoader(expr(X.Value)))
+        ir::VarId Var = None;
+        std::string Name;
+        ir::ExprId Made = X.Value;
+        if (X.Kind == StmtKind::Decl) {
+          Var = X.Var;
+          Name = P.Code.Vars[Var].Name;
+        } else if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
+                   expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None) {
+          Var = expr(expr(X.Value).Args[0]).Var;
+          Name = Text(expr(expr(X.Value).Args[0]).Where);
+          Made = expr(X.Value).Args[1];
+        }
+        if (Var == None || Made == None || !isMakeDataLoader(expr(Made)) || !isPreparedLoader(Var) ||
+            PreparedLoaders.count(R.objectOfVar(Var)))
           return;
+        PreparedLoaders.insert(R.objectOfVar(Var));
         Fact Alone = fact("prepare", Fn);
         Alone.Nodes["statement"] = X.Where;
-        Alone.Texts["objects"] = P.Code.Vars[X.Var].Name;
+        Alone.Texts["objects"] = Name;
         Out.add(std::move(Alone));
       });
   }
@@ -294,7 +315,7 @@ private:
   }
 
   /// Behind the last statement that declares or touches one of the objects, before training begins.
-  void place(ir::StmtId Block, Preparation &Prep, std::set<ObjectId> &LoadersDone) {
+  void place(ir::StmtId Block, Preparation &Prep) {
     const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
     std::set<ObjectId> Involved;
     size_t First = Children.size();
@@ -319,7 +340,7 @@ private:
           return;
         if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var))) {
           Loaders.push_back(P.Code.Vars[X.Var].Name);
-          LoadersDone.insert(R.objectOfVar(X.Var));
+          PreparedLoaders.insert(R.objectOfVar(X.Var));
           Involved.insert(R.objectOfVar(X.Var));
         }
         if (llvm::is_contained(R.Schedulers, S) && I > First) {
@@ -391,6 +412,13 @@ private:
 
   void metrics() {
     for (const auto &[E, How] : F.Coercions) {
+      if (How != "mean" && F.Satisfied.count(E)) {
+        Fact A = fact("ambiguous-placement", functionOf(E));
+        A.Nodes["place"] = expr(E).Where;
+        A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
+        Out.add(std::move(A));
+        continue;
+      }
       Fact M = fact(("metric-" + How).c_str(), functionOf(E));
       M.Nodes["value"] = expr(E).Where;
       if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)
@@ -456,6 +484,7 @@ private:
   Facts Out;
   std::map<ir::ExprId, ir::FuncId> Owners;
   std::set<ObjectId> Prepared; ///< optimizers
+  std::set<ObjectId> PreparedLoaders;
   bool Asks = false;
   std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
 };

@@ -64,10 +64,10 @@ private:
       size_t Close = Template.find('}', Open);
       StringRef Name = Template.slice(Open + 1, Close);
       Template = Template.drop_front(Close == StringRef::npos ? Template.size() : Close + 1);
-      if (Name == "accelerator")
-        Result += accelerator(F.Function);
-      else if (auto It = F.Texts.find(Name.str()); It != F.Texts.end())
+      if (auto It = F.Texts.find(Name.str()); It != F.Texts.end())
         Result += It->second;
+      else if (Name == "accelerator")
+        Result += accelerator(F.Function);
       else if (const ir::Range *R = node(F.Nodes, Name))
         Result += slice(*R);
       else
@@ -159,8 +159,11 @@ private:
     const ir::Range At = *node(F.Nodes, T.Node);
     const std::string &Source = text(At);
     uint32_t Size = At.End - At.Begin;
-    if (StringRef(T.Text).contains("{accelerator}"))
+    if (StringRef(T.Text).contains("{accelerator}") && !F.Texts.count("accelerator")) {
       Needs.insert(F.Function);
+      auto [It, New] = Earliest.try_emplace(F.Function, At.Begin);
+      It->second = std::min(It->second, At.Begin);
+    }
     switch (T.What) {
     case EditTemplate::Kind::Before:
       emit(R, At, At.Begin, At.Begin, withIndent(expand(T.Text, F), At), Edit::Side::Opens, Size);
@@ -273,16 +276,19 @@ private:
     Fact Scope;
     Scope.Name = "accelerator-scope";
     Scope.Function = F;
+    Scope.Texts["ahead"] = Scope.Texts["behind"] = "";
     ir::Range At = Fn.Where;
     const ir::Stmt *FirstStatement = firstWork(Fn);
-    if (FirstStatement && FirstStatement->Where.Editable) {
+    bool Early = FirstStatement && Earliest.count(F) && Earliest[F] < FirstStatement->Where.Begin;
+    if (FirstStatement && FirstStatement->Where.Editable && !Early) {
       Scope.Nodes["place"] = FirstStatement->Where;
-      for (const Rule *R : Rules.byFact("accelerator-scope"))
-        apply(*R, Scope);
-      return;
+      Scope.Texts["behind"] = "\n";
+    } else {
+      // Right behind the brace; the node is the whole body, so that it comes before what else goes there.
+      At.Begin = Fn.BodyBegin;
+      Scope.Nodes["place"] = At;
+      Scope.Texts["ahead"] = "\n  ";
     }
-    At.Begin = At.End = Fn.BodyBegin;
-    Scope.Nodes["place"] = At;
     for (const Rule *R : Rules.byFact("accelerator-scope"))
       apply(*R, Scope);
   }
@@ -350,6 +356,7 @@ private:
   Migration Out;
   std::set<ir::FuncId> Needs, Present;
   std::map<ir::FuncId, std::string> Handles;
+  std::map<ir::FuncId, uint32_t> Earliest; ///< first use of the handle, by function
   ir::FuncId Editing = None;
   std::map<ir::FuncId, std::set<std::tuple<uint32_t, uint32_t, std::string>>> Written; ///< by function
 };

@@ -62,6 +62,8 @@ class Accelerator {
   std::conditional_t<sizeof...(Values) == 0, Value, std::tuple<Value, Values...>> sum(const Value& value,
                                                                                      const Values&... values) const;
 
+  int64_t global_rows(int64_t local_rows) const;
+  torch::Tensor own_rows(const torch::Tensor& whole) const;
   torch::Tensor gather(const torch::Tensor& rows) const;
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const;
   void wait_for_everyone() const;
