@@ -77,7 +77,8 @@ private:
   /// Units are read side by side, as far as cores and memory go: a LibTorch unit takes about 700 MB.
   std::vector<ir::Unit> parse(const Overlay &Edited) {
     std::vector<ir::Unit> Units(Tree->Units.size());
-    unsigned Jobs = O.Jobs ? O.Jobs : std::max(1u, std::min<unsigned>(hardware_concurrency().compute_thread_count(), 8));
+    unsigned Jobs =
+        O.Jobs ? O.Jobs : std::max(1u, std::min<unsigned>(hardware_concurrency().compute_thread_count(), 8));
     DefaultThreadPool Pool(hardware_concurrency(Jobs));
     for (size_t I = 0; I != Units.size(); ++I)
       Pool.async([&, I] { Units[I] = parseUnit(*Tree, Tree->Units[I], *Rules, Parsing, Edited); });
@@ -217,7 +218,8 @@ private:
       return finish(Unverified);
     if (!Broken.empty())
       return finish(Unparsed);
-    bool Pending = !Final.Edits.empty() || any_of(Final.Findings, [](const Finding &F) { return F.Level != Severity::Note; });
+    bool Pending =
+        !Final.Edits.empty() || any_of(Final.Findings, [](const Finding &F) { return F.Level != Severity::Note; });
     return finish(Pending ? ExitCode::Pending : NothingToDo);
   }
 

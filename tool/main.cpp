@@ -18,10 +18,12 @@ static cl::opt<migrate::Options::Format>
                       clEnumValN(migrate::Options::Format::Json, "json", "one JSON document")),
            cl::init(migrate::Options::Format::Diff), cl::cat(Category));
 static cl::opt<bool> NoVerify("no-verify", cl::desc("Don't parse the result again"), cl::cat(Category));
-static cl::opt<bool> NoPch("no-pch", cl::desc("Don't use a precompiled header of LibTorch (kept in the user's cache folder)"),
+static cl::opt<bool> NoPch("no-pch",
+                           cl::desc("Don't use a precompiled header of LibTorch (kept in the user's cache folder)"),
                            cl::cat(Category));
 static cl::opt<bool> Quiet("quiet", cl::desc("Findings and summary are not printed"), cl::cat(Category));
-static cl::opt<unsigned> Jobs("j", cl::desc("Units to read at once (default: by cores)"), cl::Prefix, cl::cat(Category));
+static cl::opt<unsigned> Jobs("j", cl::desc("Units to read at once (default: by cores)"), cl::Prefix,
+                              cl::cat(Category));
 static cl::opt<std::string> Explain("explain", cl::desc("Print a rule's page"), cl::value_desc("code"),
                                     cl::cat(Category));
 static cl::opt<bool> ListRules("list-rules", cl::desc("List the rules"), cl::cat(Category));

@@ -18,7 +18,8 @@ llvm::Error mergeEdits(std::vector<Edit> &Edits) {
   Edits.erase(std::unique(Edits.begin(), Edits.end()), Edits.end());
   const Edit *Last = nullptr; // the last one that takes bytes away
   for (const Edit &E : Edits) {
-    bool Overlaps = Last && Last->Path == E.Path && E.Begin < Last->End && !(E.Begin == E.End && E.Begin == Last->Begin);
+    bool Overlaps =
+        Last && Last->Path == E.Path && E.Begin < Last->End && !(E.Begin == E.End && E.Begin == Last->Begin);
     if (Overlaps)
       return createStringError(inconvertibleErrorCode(), Last->Code + " (" + Last->Name + ") and " + E.Code + " (" +
                                                              E.Name + ") both edit " + E.Path + ":" + Twine(E.Line));

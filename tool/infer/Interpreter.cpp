@@ -105,7 +105,8 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
       Value V = It->second;
       if (V.Kind != Placement::Escaped)
         return V;
-      if (V.AssignedBy != None && (V.Was == Placement::Mean || V.Was == Placement::Partial || V.Was == Placement::Extent) &&
+      if (V.AssignedBy != None &&
+          (V.Was == Placement::Mean || V.Was == Placement::Partial || V.Was == Placement::Extent) &&
           numeric(V.AssignedBy)) {
         if (CoerceAtAssign.insert(V.AssignedBy).second)
           Restart = true;
@@ -245,7 +246,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   if (Rt.Kind == Placement::Unknown)
     return Rt;
   if (L.replicated() && Rt.replicated())
-    return Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
+    return Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated,
+                     E);
   if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
     return L.Kind == Placement::Own ? L : Rt;
   bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
@@ -299,7 +301,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
 
 Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   // Output: what is printed must be the original's.
-  if (X.Name == "<<" && (P.Code.type(X.Args[0]).Kind == TypeKind::Stream || P.Code.type(X.Args[0]).Kind == TypeKind::FileStream)) {
+  if (X.Name == "<<" &&
+      (P.Code.type(X.Args[0]).Kind == TypeKind::Stream || P.Code.type(X.Args[0]).Kind == TypeKind::FileStream)) {
     eval(X.Args[0]);
     if (P.Code.Exprs[X.Args[1]].Kind == ExprKind::Unknown) // std::endl
       return Value::of(Placement::Replicated, E);
@@ -309,7 +312,7 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   }
   Value L = eval(X.Args[0]), Rt = eval(X.Args[1]);
-  if (X.Name == "," )
+  if (X.Name == ",")
     return Rt;
   if (X.Name == "+" || X.Name == "-" || X.Name == "*" || X.Name == "/")
     return arithmetic(E, X.Name, L, Rt, X.Args[0], X.Args[1]);

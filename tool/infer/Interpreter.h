@@ -30,19 +30,19 @@ struct Location {
 
 /// What the runs found out, in the program's terms. Facts for the rules are made of it.
 struct Findings {
-  std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
-  std::set<ir::ExprId> Satisfied;                          ///< replicated where one of these was asked for
-  std::map<ir::ExprId, Value> Sinks;                       ///< why: the value that was coerced there
+  std::map<ir::ExprId, std::string> Coercions;              ///< mean, sum, share, mine, reduce
+  std::set<ir::ExprId> Satisfied;                           ///< replicated where one of these was asked for
+  std::map<ir::ExprId, Value> Sinks;                        ///< why: the value that was coerced there
   std::map<ir::StmtId, std::vector<ir::VarId>> ReduceAfter; ///< accumulators, reduced in place behind their loop
-  std::map<ir::ExprId, std::string> Backwards;             ///< mean or sum
+  std::map<ir::ExprId, std::string> Backwards;              ///< mean or sum
   std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
-  std::map<ir::ExprId, std::set<uint32_t>> Moves;          ///< `x.to(device)` of a batch, with the loaders it comes from
-  std::set<uint32_t> Unmoved;                              ///< loaders whose batches are used where they were read
-  std::set<uint32_t> Whole;                                ///< loaders shared out by whole batches
-  std::map<uint32_t, std::string> Kept;                    ///< evaluation loaders left whole on every rank, and why
-  std::map<ir::ExprId, Value> Types;                       ///< of every expression, for --dump=placements
-  std::map<ir::ExprId, ir::ExprId> RowNoise;               ///< draws for the rows of a batch, with the number of rows
-  std::map<ir::ExprId, ir::ExprId> BatchSizes;             ///< batch sizes in shapes, with the batch whose rows are meant
+  std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
+  std::set<uint32_t> Unmoved;                     ///< loaders whose batches are used where they were read
+  std::set<uint32_t> Whole;                       ///< loaders shared out by whole batches
+  std::map<uint32_t, std::string> Kept;           ///< evaluation loaders left whole on every rank, and why
+  std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
+  std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
+  std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
 };
 
@@ -135,8 +135,8 @@ private:
   uint64_t Steps = 0;
 
   // Kept over runs.
-  std::set<uint32_t> KeepWhole;         ///< evaluation loaders that can't be shared out
-  std::set<ir::ExprId> CoerceAtAssign;  ///< right-hand sides whose value escapes its step
+  std::set<uint32_t> KeepWhole;        ///< evaluation loaders that can't be shared out
+  std::set<ir::ExprId> CoerceAtAssign; ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

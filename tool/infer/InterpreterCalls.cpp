@@ -17,7 +17,8 @@ bool Interpreter::mentions(ir::ExprId E, const char *Text, int Levels) const {
   std::set<ir::VarId> Through;
   P.forEachExpr(E, [&](ir::ExprId Sub) {
     const ir::Expr &X = P.Code.Exprs[Sub];
-    StringRef Last = StringRef(X.Name).rsplit("::").second.empty() ? StringRef(X.Name) : StringRef(X.Name).rsplit("::").second;
+    StringRef Last =
+        StringRef(X.Name).rsplit("::").second.empty() ? StringRef(X.Name) : StringRef(X.Name).rsplit("::").second;
     Found |= Last == Text;
     if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None)
       Through.insert(X.Var);
@@ -35,7 +36,8 @@ std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
     if (auto V = integer(X.Args[0]))
       return -*V;
   int64_t Result;
-  if (X.Kind == ExprKind::Literal && P.Code.type(E).Kind == TypeKind::Integer && !StringRef(X.Name).getAsInteger(10, Result))
+  if (X.Kind == ExprKind::Literal && P.Code.type(E).Kind == TypeKind::Integer &&
+      !StringRef(X.Name).getAsInteger(10, Result))
     return Result;
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::List || X.Kind == ExprKind::Construct) && X.Args.size() == 1)
     return integer(X.Args[0]);
@@ -46,10 +48,10 @@ std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
 }
 
 static bool isPrint(StringRef Name) {
-  static const llvm::StringSet<> Names = {"printf",      "std::printf", "fprintf",      "std::fprintf", "puts",
-                                          "std::puts",   "fputs",       "std::fputs",   "snprintf",     "std::snprintf",
-                                          "sprintf",     "std::sprintf", "fmt::print",  "fmt::println", "std::print",
-                                          "std::println", "fmt::format", "std::format"};
+  static const llvm::StringSet<> Names = {"printf",       "std::printf",  "fprintf",    "std::fprintf", "puts",
+                                          "std::puts",    "fputs",        "std::fputs", "snprintf",     "std::snprintf",
+                                          "sprintf",      "std::sprintf", "fmt::print", "fmt::println", "std::print",
+                                          "std::println", "fmt::format",  "std::format"};
   return Names.contains(Name);
 }
 
@@ -93,7 +95,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     notWhole("its loop prints", E);
     return Value::of(Placement::Replicated, E);
   }
-  if (Name == "std::move" || Name == "std::forward" || Name == "std::ref" || Name == "std::cref" || Name == "std::as_const")
+  if (Name == "std::move" || Name == "std::forward" || Name == "std::ref" || Name == "std::cref" ||
+      Name == "std::as_const")
     return eval(X.Args[0]);
   if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::DataLoader &&
       (Name.ends_with("::begin") || Name.ends_with("::end"))) {

@@ -119,7 +119,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
   // `{-1, 320}` arrives wrapped in an array reference, an initializer list, a vector.
   std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
     const ir::Expr &A = P.Code.Exprs[Operand];
-    bool Several = A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
+    bool Several =
+        A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
     if (Several && !A.Args.empty()) {
       for (ir::ExprId Sub : A.Args)
         Collect(Sub);
@@ -348,7 +349,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       // torch::empty(rows).uniform_(): the shape is the factory's.
       bool Ignored;
       Shape.clear();
-      if (const Operation *Inner = Table.find(P.Code.Exprs[X.Object].Name, Ignored); Inner && *Inner == Operation::Factory)
+      if (const Operation *Inner = Table.find(P.Code.Exprs[X.Object].Name, Ignored);
+          Inner && *Inner == Operation::Factory)
         for (ir::ExprId Arg : P.Code.Exprs[X.Object].Args)
           Collect(Arg);
     }
@@ -420,7 +422,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     Result = rowWise(Values, E);
     bool BatchFirst = Made != None && mentions(Made, "batch_first");
     if (Result.Kind == Placement::Sharded && Result.Dim != (BatchFirst ? 0 : 1))
-      Result = Value::unknown("feeds a recurrent or attention module whose batch dimension isn't the one that is cut", E);
+      Result =
+          Value::unknown("feeds a recurrent or attention module whose batch dimension isn't the one that is cut", E);
     break;
   }
   }

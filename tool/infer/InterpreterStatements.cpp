@@ -254,6 +254,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
       Item = Value::of(Placement::Own, S.Value);
       Item.Batch = L.Loader;
       break;
+    case LoopMode::Switch:
     case LoopMode::Plain:
       Item = eval(S.Value);
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)

@@ -50,13 +50,12 @@ Expected<OperationTable> OperationTable::load(StringRef RulesDir) {
   if (!Buffer)
     return createStringError(Buffer.getError(), "the operation table '" + Path + "' can't be read");
   std::string Message;
-  yaml::Input In(
-      (*Buffer)->getBuffer(), nullptr,
-      [](const SMDiagnostic &D, void *Ctx) {
-        raw_string_ostream OS(*static_cast<std::string *>(Ctx));
-        OS << D.getLineNo() << ":" << D.getColumnNo() + 1 << ": " << D.getMessage();
-      },
-      &Message);
+  yaml::Input In((*Buffer)->getBuffer(), nullptr,
+                 [](const SMDiagnostic &D, void *Ctx) {
+                   raw_string_ostream OS(*static_cast<std::string *>(Ctx));
+                   OS << D.getLineNo() << ":" << D.getColumnNo() + 1 << ": " << D.getMessage();
+                 },
+                 &Message);
   std::map<std::string, std::vector<std::string>> Text;
   In >> Text;
   if (In.error())
@@ -83,9 +82,9 @@ const Operation *OperationTable::find(StringRef Qualified, bool &InPlace) const 
   // Names of std:: and of users' own tables are looked up whole, LibTorch's by their last part.
   if (auto It = Rows.find(Qualified); It != Rows.end())
     return &It->second;
-  static const char *const Scopes[] = {"at::Tensor::",   "at::TensorBase::",         "at::",
-                                       "torch::special::", "torch::nn::functional::", "torch::linalg::",
-                                       "torch::fft::",   "torch::"};
+  static const char *const Scopes[] = {
+      "at::Tensor::",    "at::TensorBase::", "at::",   "torch::special::", "torch::nn::functional::",
+      "torch::linalg::", "torch::fft::",     "torch::"};
   for (StringRef Scope : Scopes) {
     StringRef Name = Qualified;
     if (!Name.consume_front(Scope) || Name.contains("::"))

@@ -62,9 +62,7 @@ struct Value {
 
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
   /// A number or tensor that a collective can make replicated.
-  bool reducible() const {
-    return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent;
-  }
+  bool reducible() const { return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent; }
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Fresh == O.Fresh && Batch == O.Batch;

@@ -141,7 +141,8 @@ void Roles::unifyFlow() {
         Flow(Fn.Params[I], P.Code.typeOf(Fn.Params[I]).Kind, X.Args[I]);
     }
     // containers of objects: what is put in is what comes out
-    if (X.Object != None && (StringRef(X.Name).ends_with("::push_back") || StringRef(X.Name).ends_with("::emplace_back")))
+    if (X.Object != None &&
+        (StringRef(X.Name).ends_with("::push_back") || StringRef(X.Name).ends_with("::emplace_back")))
       for (ir::ExprId Arg : X.Args)
         Flow(object(X.Object), P.Code.type(Arg).Kind, Arg);
   }
@@ -237,9 +238,9 @@ void Roles::findOptimizers() {
     if (Value == None)
       return;
     const ir::Expr &X = P.Code.Exprs[Value];
-    bool Makes = (X.Kind == ExprKind::Construct && !X.Args.empty() &&
-                  P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
-                 (X.Kind == ExprKind::Call && (StringRef(X.Name).starts_with("std::make_")));
+    bool Makes =
+        (X.Kind == ExprKind::Construct && !X.Args.empty() && P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
+        (X.Kind == ExprKind::Call && (StringRef(X.Name).starts_with("std::make_")));
     if (!Makes || P.Code.type(Value).Kind != TypeKind::Optimizer)
       return;
     OptimizerRole O;

@@ -13,21 +13,21 @@ namespace migrate {
 using ObjectId = uint32_t;
 
 struct OptimizerRole {
-  ir::ExprId Made = ir::None;          ///< the construction
-  ir::VarId Var = ir::None;            ///< what holds it
-  ir::FuncId Function = ir::None;      ///< where it is made
-  ir::StmtId Statement = ir::None;     ///< the declaration or assignment
-  std::vector<ir::ExprId> Models;      ///< `X` of each `X.parameters()` that reached it
+  ir::ExprId Made = ir::None;      ///< the construction
+  ir::VarId Var = ir::None;        ///< what holds it
+  ir::FuncId Function = ir::None;  ///< where it is made
+  ir::StmtId Statement = ir::None; ///< the declaration or assignment
+  std::vector<ir::ExprId> Models;  ///< `X` of each `X.parameters()` that reached it
 };
 
 enum class LoaderMode { Unused, Training, Evaluation };
 
 struct LoaderRole {
-  std::vector<ir::ExprId> Made;     ///< `make_data_loader` calls
-  std::vector<ir::StmtId> Loops;    ///< loops over its batches
+  std::vector<ir::ExprId> Made;  ///< `make_data_loader` calls
+  std::vector<ir::StmtId> Loops; ///< loops over its batches
   LoaderMode Mode = LoaderMode::Unused;
-  bool Ours = false;                ///< made by `accelerate::make_data_loader` already
-  bool Foreign = false;             ///< made by something that can't be shared out
+  bool Ours = false;    ///< made by `accelerate::make_data_loader` already
+  bool Foreign = false; ///< made by something that can't be shared out
 };
 
 class Roles {
@@ -43,8 +43,8 @@ public:
 
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;
-  std::set<ObjectId> Models;      ///< whose parameters reach an optimizer
-  std::vector<ir::StmtId> Schedulers; ///< declarations
+  std::set<ObjectId> Models;            ///< whose parameters reach an optimizer
+  std::vector<ir::StmtId> Schedulers;   ///< declarations
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
   std::map<ir::StmtId, ir::FuncId> FunctionOf;

@@ -1,8 +1,8 @@
 //===- Structure.cpp ------------------------------------------------------===//
 #include "infer/Structure.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include <functional>
 
 using llvm::StringRef;
@@ -153,7 +153,8 @@ private:
           device(Init, Fn, /*InInitializer=*/true);
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
         const ir::Stmt &X = P.Code.Stmts[S];
-        if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device && !P.Code.typeOf(X.Var).Reference)
+        if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device &&
+            !P.Code.typeOf(X.Var).Reference)
           device(X.Value, Fn);
         if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
             expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None &&
@@ -258,7 +259,7 @@ private:
       std::vector<std::string> Objects;
       for (ir::ExprId Model : O.Models)
         Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
-                                                                                           : Text(expr(Model).Where));
+                                                                                            : Text(expr(Model).Where));
       Objects.push_back(P.Code.Vars[O.Var].Name);
       Prepared.insert(R.objectOfVar(O.Var));
       if (O.Statement == None) { // in a constructor's initialisers

@@ -1,7 +1,8 @@
 //===- Unit.h - What is kept of a program once its AST is gone ------------===//
 //
 //   compile commands -> units -> parse -> lower --+
-//                                                 +-> link -> infer -> rules -> edit groups -> merge -> verify -> report
+//                                                 +-> link -> infer -> rules -> edit groups -> merge -> verify ->
+//                                                 report
 //   compile commands -> units -> parse -> lower --+
 //
 // `lower` turns one translation unit into a `Unit`: functions, variables, statements and expressions, with just what
@@ -84,8 +85,8 @@ struct Var {
 
 enum class ExprKind : uint8_t {
   Unknown,
-  Ref,         ///< Var
-  Field,       ///< Object . Var
+  Ref,   ///< Var
+  Field, ///< Object . Var
   This,
   Call,        ///< Name, Callee, Object (of a member call), Args
   Construct,   ///< Type, Args
@@ -104,11 +105,11 @@ struct Expr {
   ExprKind Kind = ExprKind::Unknown;
   TypeId Type = None;
   Range Where;
-  Range CalleeName;       ///< of calls: the name as written, with its qualifiers and without template arguments
-  std::string Name;       ///< qualified name of what is called, operator, or text of a literal
-  std::string Callee;     ///< USR of what is called
+  Range CalleeName;   ///< of calls: the name as written, with its qualifiers and without template arguments
+  std::string Name;   ///< qualified name of what is called, operator, or text of a literal
+  std::string Callee; ///< USR of what is called
   VarId Var = None;
-  FuncId Func = None;     ///< of lambdas
+  FuncId Func = None; ///< of lambdas
   ExprId Object = None;
   std::vector<ExprId> Args;
   bool NoReturn = false;
@@ -145,9 +146,9 @@ struct Function {
   std::vector<VarId> Params;
   std::vector<std::pair<VarId, ExprId>> Inits; ///< of constructors: fields and their initialisers
   StmtId Body = None;
-  Range Where;           ///< from the first token to the closing brace
+  Range Where;            ///< from the first token to the closing brace
   uint32_t BodyBegin = 0; ///< just behind the opening brace
-  FuncId Parent = None;  ///< of lambdas: the function they stand in
+  FuncId Parent = None;   ///< of lambdas: the function they stand in
   bool Main = false, Virtual = false, Broken = false;
   std::vector<std::string> Overrides;
 };
@@ -182,8 +183,8 @@ struct Unit {
   std::vector<Stmt> Stmts;
   std::vector<Function> Functions;
   std::vector<RuleMatch> Matches;
-  std::vector<Problem> Errors;           ///< what Clang reported
-  std::vector<std::string> Distributed;  ///< uses of c10d, MPI or NCCL: "name at path:line"
+  std::vector<Problem> Errors;          ///< what Clang reported
+  std::vector<std::string> Distributed; ///< uses of c10d, MPI or NCCL: "name at path:line"
   bool HasMain = false;
 
   const Type &type(ExprId E) const { return Exprs[E].Type == None ? Unknown : Types[Exprs[E].Type]; }

@@ -127,9 +127,9 @@ ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
     break;
   }
   bool Assigns = E->isAssignmentOp();
-  ir::ExprId Id = make(Assigns ? ExprKind::Assign : E->getNumArgs() == 1 || Op == OO_PlusPlus || Op == OO_MinusMinus
-                                                        ? ExprKind::Unary
-                                                        : ExprKind::Binary,
+  ir::ExprId Id = make(Assigns                                                            ? ExprKind::Assign
+                       : E->getNumArgs() == 1 || Op == OO_PlusPlus || Op == OO_MinusMinus ? ExprKind::Unary
+                                                                                          : ExprKind::Binary,
                        E);
   setCallee(Id, E->getDirectCallee());
   Out.Exprs[Id].Name = Spelling;

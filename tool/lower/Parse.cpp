@@ -70,8 +70,8 @@ public:
       File = &Out.Files.back();
     }
     if (Name.starts_with("c10d/") || Name.contains("csrc/distributed/") || Name == "mpi.h" || Name == "nccl.h")
-      Out.Distributed.push_back(("#include <" + Name + "> at " + Path + ":" +
-                                 llvm::Twine(SM.getSpellingLineNumber(Hash))).str());
+      Out.Distributed.push_back(
+          ("#include <" + Name + "> at " + Path + ":" + llvm::Twine(SM.getSpellingLineNumber(Hash))).str());
     uint32_t Offset = SM.getFileOffset(Hash);
     if (llvm::is_contained(File->Includes, Offset))
       return;

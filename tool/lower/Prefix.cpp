@@ -113,7 +113,8 @@ void prune(StringRef Dir) {
   }
 }
 
-bool build(const std::vector<std::string> &Args, StringRef Directory, const std::string &Header, const std::string &Out) {
+bool build(const std::vector<std::string> &Args, StringRef Directory, const std::string &Header,
+           const std::string &Out) {
   std::vector<std::string> Line = Args;
   Line.insert(Line.end(), {"-x", "c++-header", Header});
   auto FS = vfs::createPhysicalFileSystem();

@@ -14,8 +14,7 @@ std::optional<CharSourceRange> typedByUser(SourceLocation First, SourceLocation 
     bool BothArgs =
         First.isMacroID() && Last.isMacroID() && SM.isMacroArgExpansion(First) && SM.isMacroArgExpansion(Last);
     // Different calls, or a macro's body.
-    if (!BothArgs ||
-        SM.getImmediateExpansionRange(First).getBegin() != SM.getImmediateExpansionRange(Last).getBegin())
+    if (!BothArgs || SM.getImmediateExpansionRange(First).getBegin() != SM.getImmediateExpansionRange(Last).getBegin())
       return std::nullopt;
   }
   CharSourceRange R = Lexer::makeFileCharRange(CharSourceRange::getTokenRange(First, Last), SM, Ctx.getLangOpts());

@@ -234,9 +234,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
     for (const UnitCommand &Unit : P.Units)
       Library |= !Unit.Target.empty() && !Targets.contains(Unit.Target);
     if (!Library)
-      erase_if(P.Units, [&](const UnitCommand &Unit) {
-        return !Named.contains(Unit.Source) && !Targets.contains(Unit.Target);
-      });
+      erase_if(P.Units,
+               [&](const UnitCommand &Unit) { return !Named.contains(Unit.Source) && !Targets.contains(Unit.Target); });
   }
   stable_sort(P.Units, [](const UnitCommand &A, const UnitCommand &B) {
     return std::tie(A.Source, A.Target) < std::tie(B.Source, B.Target);

@@ -16,14 +16,13 @@ static void dumpRoles(const Program &P, const Roles &R, const Findings &F, const
     Out << "optimizer " << (O.Var == ir::None ? "?" : P.Code.Vars[O.Var].Name) << " at "
         << place(P, Tree, P.Code.Exprs[O.Made].Where) << "\n";
     for (ir::ExprId M : O.Models)
-      Out << "  trains the model at " << place(P, Tree, P.Code.Exprs[M].Where) << " ("
-          << P.Code.type(M).Name << ")\n";
+      Out << "  trains the model at " << place(P, Tree, P.Code.Exprs[M].Where) << " (" << P.Code.type(M).Name << ")\n";
   }
   for (const auto &[Object, L] : R.Loaders) {
-    const char *Mode = L.Mode == LoaderMode::Training      ? "training"
-                       : L.Mode == LoaderMode::Unused      ? "unused"
-                       : F.Whole.count(Object)             ? "evaluation, shared by whole batches"
-                                                           : "evaluation, the same on every rank";
+    const char *Mode = L.Mode == LoaderMode::Training ? "training"
+                       : L.Mode == LoaderMode::Unused ? "unused"
+                       : F.Whole.count(Object)        ? "evaluation, shared by whole batches"
+                                                      : "evaluation, the same on every rank";
     for (ir::ExprId Made : L.Made)
       Out << "loader (" << Mode << ") at " << place(P, Tree, P.Code.Exprs[Made].Where) << "\n";
     if (L.Foreign)
@@ -48,8 +47,8 @@ static void dumpPlacements(const Program &P, const Findings &F, const Project &T
         << Placement << "\n";
 }
 
-void dump(StringRef What, const Program &P, const Roles &R, const Findings &F, const Project &Tree, const FileTexts &Texts,
-          raw_ostream &Out) {
+void dump(StringRef What, const Program &P, const Roles &R, const Findings &F, const Project &Tree,
+          const FileTexts &Texts, raw_ostream &Out) {
   Out << "program " << P.Name << "\n";
   if (What == "roles")
     dumpRoles(P, R, F, Tree, Out);

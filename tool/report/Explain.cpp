@@ -23,7 +23,8 @@ bool explain(const RuleSet &Rules, StringRef CodeOrName, raw_ostream &Out, raw_o
     Out << "Safety: " << toString(R->How) << "\n\n";
   Out << "## Why\n\n" << StringRef(R->Why).trim() << "\n";
   for (const RuleExample &E : R->Examples)
-    Out << "\n## Example\n\n```cpp\n" << StringRef(E.Before).rtrim() << "\n```\n\nbecomes\n\n```cpp\n"
+    Out << "\n## Example\n\n```cpp\n"
+        << StringRef(E.Before).rtrim() << "\n```\n\nbecomes\n\n```cpp\n"
         << StringRef(E.After).rtrim() << "\n```\n";
   return true;
 }

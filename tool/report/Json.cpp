@@ -1,6 +1,6 @@
 //===- Json.cpp -----------------------------------------------------------===//
-#include "report/Report.h"
 #include "llvm/Support/JSON.h"
+#include "report/Report.h"
 
 using namespace llvm;
 

@@ -213,7 +213,10 @@ private:
     if (Begin == End && Text.empty())
       return;
     emit(R, At, Begin, End, Text,
-         Begin != End ? Edit::Side::Replaces : Opening ? Edit::Side::Opens : Edit::Side::Closes, Size);
+         Begin != End ? Edit::Side::Replaces
+         : Opening    ? Edit::Side::Opens
+                      : Edit::Side::Closes,
+         Size);
   }
 
   /// Splits a template at the first `{node}` that lies inside `At` and behind `From`.
@@ -327,7 +330,8 @@ private:
       At.Editable = true;
       const std::string &Source = Texts(File.Path);
       // Beside LibTorch's header, else the project's last one, else first (behind a byte order mark).
-      auto Torch = find_if(File.Spellings, [](StringRef Spelling) { return Spelling.drop_front().starts_with("torch/"); });
+      auto Torch =
+          find_if(File.Spellings, [](StringRef Spelling) { return Spelling.drop_front().starts_with("torch/"); });
       if (Torch != File.Spellings.end())
         At.Begin = File.Includes[Torch - File.Spellings.begin()];
       else if (!File.Includes.empty())

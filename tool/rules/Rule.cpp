@@ -101,8 +101,8 @@ static Error parseMatcher(Rule &R) {
   std::optional<clang::ast_matchers::internal::DynTypedMatcher> Matcher =
       Parser::parseMatcherExpression(Code, nullptr, nullptr, &Diag);
   if (!Matcher)
-    return createStringError(inconvertibleErrorCode(), "'" + R.Path + "': `match` of " + R.Code +
-                                                           " is no AST matcher: " + Diag.toStringFull());
+    return createStringError(inconvertibleErrorCode(),
+                             "'" + R.Path + "': `match` of " + R.Code + " is no AST matcher: " + Diag.toStringFull());
   R.Matcher = std::move(Matcher);
   return Error::success();
 }
@@ -112,13 +112,12 @@ static Error loadRule(StringRef Path, std::vector<Rule> &Out) {
   if (!Buffer)
     return createStringError(Buffer.getError(), "'" + Path + "' can't be read");
   std::string Message;
-  yaml::Input In(
-      (*Buffer)->getBuffer(), nullptr,
-      [](const SMDiagnostic &D, void *Ctx) {
-        raw_string_ostream OS(*static_cast<std::string *>(Ctx));
-        OS << D.getLineNo() << ":" << D.getColumnNo() + 1 << ": " << D.getMessage() << "\n";
-      },
-      &Message);
+  yaml::Input In((*Buffer)->getBuffer(), nullptr,
+                 [](const SMDiagnostic &D, void *Ctx) {
+                   raw_string_ostream OS(*static_cast<std::string *>(Ctx));
+                   OS << D.getLineNo() << ":" << D.getColumnNo() + 1 << ": " << D.getMessage() << "\n";
+                 },
+                 &Message);
   Rule R;
   In >> R;
   if (In.error())
@@ -129,8 +128,9 @@ static Error loadRule(StringRef Path, std::vector<Rule> &Out) {
       return E;
   for (const Rule &Other : Out)
     if (Other.Code == R.Code || Other.Name == R.Name)
-      return createStringError(inconvertibleErrorCode(), "'" + Path + "' and '" + Other.Path + "' have the same code or name (" +
-                                                             R.Code + " " + R.Name + ")");
+      return createStringError(inconvertibleErrorCode(), "'" + Path + "' and '" + Other.Path +
+                                                             "' have the same code or name (" + R.Code + " " + R.Name +
+                                                             ")");
   Out.push_back(std::move(R));
   return Error::success();
 }

@@ -39,10 +39,10 @@ struct Rule {
   std::string Code, Name, Summary, Why, Message;
   Safety How = Safety::Safe;
   Severity Level = Severity::Note;
-  std::string Match;                        ///< AST matcher, or empty
-  std::string Fact;                         ///< fact that selects places, or empty
-  std::vector<std::string> Where;           ///< facts that must hold at the matched place
-  std::vector<EditTemplate> Edits;          ///< empty: the rule reports
+  std::string Match;               ///< AST matcher, or empty
+  std::string Fact;                ///< fact that selects places, or empty
+  std::vector<std::string> Where;  ///< facts that must hold at the matched place
+  std::vector<EditTemplate> Edits; ///< empty: the rule reports
   std::vector<RuleExample> Examples;
   std::string Path;
   std::optional<clang::ast_matchers::internal::DynTypedMatcher> Matcher;
