@@ -186,6 +186,7 @@ private:
         Result.What = Verdict::Refused;
         Result.Reason = "it doesn't parse";
         M.Edits.clear();
+        M.Findings.clear(); // of half of a program
       } else if (Refusal) {
         Result.What = Verdict::Refused;
         Result.Reason = Refusal->Code + " " + Refusal->Name + " at " + Tree->display(Refusal->Path) + ":" +

@@ -23,7 +23,9 @@ struct Edit {
   uint32_t Line = 0;
 
   bool operator==(const Edit &O) const {
-    return Path == O.Path && Begin == O.Begin && End == O.End && Text == O.Text && Where == O.Where;
+    // Two nodes that end at one place each close with the same text: the node's size tells them apart.
+    return Path == O.Path && Begin == O.Begin && End == O.End && Text == O.Text && Where == O.Where &&
+           NodeSize == O.NodeSize && Code == O.Code;
   }
 };
 

@@ -193,7 +193,7 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const char *Us
     return V;
   }
   if (V.Kind == Placement::Own) {
-    notWhole(std::string("its loop ") + Use, E);
+    notWhole(std::string("one of its values is ") + Use, E);
     return Value::of(Placement::Replicated, E);
   }
   if (V.reducible()) {
@@ -319,6 +319,11 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   L.Batch = Rt.Batch = None;
   if (L.Iterator || Rt.Iterator) // every rank sees as many batches
     return Value::of(Placement::Replicated, E);
+  if (LoopCondition && (L.Kind == Placement::Extent || Rt.Kind == Placement::Extent)) {
+    // A bound stays this rank's; what the loop does is another matter.
+    note("row-loop", E, L.Kind == Placement::Extent ? L : Rt, "loops over this rank's rows");
+    return Value::of(Placement::Replicated, E);
+  }
   L = nonLinear(L, X.Args[0], "compared");
   Rt = nonLinear(Rt, X.Args[1], "compared");
   if (L.replicated() && Rt.replicated())

@@ -131,7 +131,7 @@ private:
   std::vector<ir::FuncId> Stack;
   int Depth = 0;
   int Divergent = 0; ///< how many conditions around here differ between ranks
-  bool Dead = false, Recording = true, Restart = false;
+  bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   uint64_t Steps = 0;
 
   // Kept over runs.

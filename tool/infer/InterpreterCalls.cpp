@@ -134,8 +134,13 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (Name.ends_with("::step") && X.Object != None &&
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
-    for (ir::ExprId Arg : X.Args)
-      demandReplicated(Arg, eval(Arg), "given to a scheduler");
+    for (ir::ExprId Arg : X.Args) {
+      Value V = eval(Arg);
+      if (V.Func != None) // a closure that computes the loss, and trains
+        inlined(E, X, V.Func, Frames.back().This);
+      else
+        demandReplicated(Arg, V, "given to a scheduler");
+    }
     notWhole("its loop steps", E);
     if (Divergent > 0)
       note("divergent-training", E, Value(), "steps where not every rank comes along");

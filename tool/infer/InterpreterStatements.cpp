@@ -46,7 +46,7 @@ bool Interpreter::sameState(const State &A, const State &B) const {
 void Interpreter::markEscaped(int BodyDepth) {
   for (auto &[L, V] : Current) {
     auto Declared = Depths.find(L.Root);
-    if (Declared != Depths.end() && Declared->second >= BodyDepth)
+    if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
     if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Sharded ||
         (V.Kind == Placement::Partial && V.Fresh)) {
@@ -265,7 +265,9 @@ void Interpreter::loopBody(ir::StmtId Id) {
     exec(S.Children[0]);
   } else {
     if (S.Value != None) {
+      bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
+      LoopCondition = Outside;
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
         note("row-loop", S.Value, C, "loops over this rank's rows");
     }
@@ -348,6 +350,10 @@ void Interpreter::execLoop(ir::StmtId Id) {
 /// to them again: they were declared right outside of it.
 void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (Divergent > 0)
+    return;
+  // The only statement of an `if` without braces: nothing can be put behind it.
+  if (auto Parent = R.ParentOf.find(Id);
+      Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
   for (const Loop &Around : Loops)
     if (Around.Mode == LoopMode::Whole)

@@ -139,6 +139,7 @@ public:
         Value = Id(Value, Exprs);
       }
       F.Body = Id(F.Body, Stmts);
+      F.Result = F.Result == None ? None : Types[F.Result];
       F.Where = File(F.Where);
       F.Parent = F.Parent == None ? None : Funcs[F.Parent];
       if (F.Main)

@@ -105,6 +105,10 @@ private:
     if (Value == None || mentionsOurs(Value))
       return;
     const ir::Expr *X = &expr(Value);
+    if (X->Kind == ExprKind::Cast && X->Args[0] != None) { // torch::Device(kCUDA)
+      Value = X->Args[0];
+      X = &expr(Value);
+    }
     if (X->Kind == ExprKind::Construct) {
       if (X->Args.empty())
         return;
@@ -130,7 +134,8 @@ private:
     bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
                    StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&
                    StringRef(expr(X->Args[2]).Name).ends_with("kCPU");
-    Fact D = fact(Default ? "device-default" : "device-chosen", Function);
+    bool Named = P.Code.type(Value).Kind == TypeKind::String; // "cuda:0"
+    Fact D = fact(Default ? "device-default" : Named ? "device-indexed" : "device-chosen", Function);
     D.Nodes["value"] = X->Where;
     if (InInitializer)
       D.Texts["accelerator"] = "accelerate::Accelerator()";
@@ -155,6 +160,9 @@ private:
         const ir::Stmt &X = P.Code.Stmts[S];
         if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device &&
             !P.Code.typeOf(X.Var).Reference)
+          device(X.Value, Fn);
+        if (X.Kind == StmtKind::Return && X.Value != None && P.Code.Functions[Fn].Result != None &&
+            P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device)
           device(X.Value, Fn);
         if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
             expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None &&
@@ -181,6 +189,10 @@ private:
           if (P.Code.type(Arg).Kind != TypeKind::Bool)
             return;
         if (StringRef(expr(Call.Args[0]).Name).ends_with("kCPU"))
+          return;
+        // Without it an `if` without braces would take the next statement.
+        if (auto Parent = R.ParentOf.find(S);
+            Parent == R.ParentOf.end() || P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
           return;
         Fact M = fact("model-move", Fn);
         M.Nodes["statement"] = X.Where;
@@ -390,24 +402,32 @@ private:
       Fact B = fact(How == "sum" ? "backward-sum" : "backward-mean", functionOf(E));
       B.Nodes["call"] = Call.Where;
       B.Nodes["loss"] = expr(Call.Object).Where;
+      // What stands between the parentheses, with its comments.
       std::string More;
-      for (ir::ExprId Arg : Call.Args)
-        More += ", " + Text(expr(Arg).Where);
+      if (!Call.Args.empty() && Call.CalleeName.valid()) {
+        ir::Range Between = Call.Where;
+        Between.Begin = Call.CalleeName.End;
+        std::string Written = Text(Between);
+        size_t Open = Written.find('('), Close = Written.rfind(')');
+        if (Open != std::string::npos && Close != std::string::npos && Open < Close)
+          More = ", " + Written.substr(Open + 1, Close - Open - 1);
+      }
       B.Texts["more"] = More;
       Out.add(std::move(B));
     }
-    // What main never reaches isn't understood.
-    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
-      if (F.Reached.count(Fn) || P.Code.Functions[Fn].Parent != None)
+    // What main never reaches isn't understood. Named on a way from main, but through something that isn't followed,
+    // it would be left behind by half of a migration.
+    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+      if (expr(E).Name != "at::Tensor::backward")
         continue;
-      P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
-        if (expr(E).Name != "at::Tensor::backward" || F.Reached.count(functionOf(E)))
-          return;
-        // Named on a way from main, but through something that isn't followed: half of a migration.
-        Fact U = fact(R.Reachable.count(Fn) ? "unfollowed-backward" : "unreached-backward", Fn);
-        U.Nodes["place"] = expr(E).Where;
-        Out.add(std::move(U));
-      });
+      ir::FuncId Fn = functionOf(E), Outermost = Fn;
+      if (Fn == None || F.Reached.count(Fn))
+        continue;
+      while (P.Code.Functions[Outermost].Parent != None)
+        Outermost = P.Code.Functions[Outermost].Parent;
+      Fact U = fact(R.Reachable.count(Outermost) ? "unfollowed-backward" : "unreached-backward", Fn);
+      U.Nodes["place"] = expr(E).Where;
+      Out.add(std::move(U));
     }
   }
 

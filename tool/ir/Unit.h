@@ -143,6 +143,7 @@ struct Function {
   std::string Usr, Name, Qualified;
   std::string Pattern; ///< of template instantiations: where the template stands, else empty
   std::string Record;  ///< canonical name of the class, of methods
+  TypeId Result = None;
   std::vector<VarId> Params;
   std::vector<std::pair<VarId, ExprId>> Inits; ///< of constructors: fields and their initialisers
   StmtId Body = None;

@@ -180,6 +180,7 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   Fn.Name = F->getNameAsString();
   Fn.Qualified = qualifiedName(*F);
   Fn.Main = F->isMain();
+  Fn.Result = typeId(F->getReturnType());
   Fn.Parent = Parent;
   Fn.Where = rangeOf(F->getSourceRange());
   if (const FunctionDecl *Pattern = F->getTemplateInstantiationPattern())

@@ -179,6 +179,7 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
           Add(*R, Path, Links->Close, (" " + Library).str());
         else
           Add(*R, Path, LineEnd(Definition->Close),
+              (LineEnd(Definition->Close) == Text.size() && !StringRef(Text).ends_with("\n") ? Newline.str() : "") +
               Indent(Definition->Begin) + "target_link_libraries(" + Definition->Args[0] + " " + Library.str() + ")" +
                   Newline.str());
       }
@@ -192,7 +193,7 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
     X.Message = R->Message;
     if (size_t At = X.Message.find("{target}"); At != std::string::npos)
       X.Message.replace(At, strlen("{target}"), Target.empty() ? "your program" : "`" + Target + "`");
-    X.Path = P.SourceRoot;
+    X.Path = P.SourceRoot + "/CMakeLists.txt";
     Out.Findings.push_back(std::move(X));
   }
 }

@@ -13,7 +13,7 @@ void printDiff(const Result &R, const Project &P, raw_ostream &Out) {
 
 void printSummary(const Result &R, const Project &P, bool Applied, raw_ostream &Err) {
   for (const Finding &F : R.Findings) {
-    Err << P.display(F.Path);
+    Err << (F.Path.empty() ? "accelerate-migrate" : P.display(F.Path));
     if (F.Line)
       Err << ":" << F.Line << ":" << F.Column;
     Err << ": " << toString(F.Level) << ": " << F.Message << " [" << F.Code << " " << F.Name << "]\n";

@@ -43,6 +43,13 @@ private:
   void match(const Rule &R, const ir::RuleMatch &M) {
     Fact F;
     F.Function = M.Function;
+    if (M.Function != None)
+      for (const auto &[Field, Init] : P.Code.Functions[M.Function].Inits)
+        P.forEachExpr(Init, [&](ir::ExprId Sub) {
+          for (const auto &[Name, E] : M.Nodes)
+            if (Sub == E) // before the body, where no handle is yet
+              F.Texts["accelerator"] = "accelerate::Accelerator()";
+        });
     for (const auto &[Name, E] : M.Nodes) {
       for (const std::string &Where : R.Where)
         if (Name == "call" && !Known.has(E, Where))
@@ -168,9 +175,19 @@ private:
     case EditTemplate::Kind::Before:
       emit(R, At, At.Begin, At.Begin, withIndent(expand(T.Text, F), At), Edit::Side::Opens, Size);
       return;
-    case EditTemplate::Kind::After:
-      emit(R, At, At.End, At.End, withIndent(expand(T.Text, F), At), Edit::Side::Closes, Size);
+    case EditTemplate::Kind::After: {
+      // A new line goes behind the comment that ends this one.
+      uint32_t End = At.End, Rest = End;
+      while (Rest < Source.size() && (Source[Rest] == ' ' || Source[Rest] == '\t'))
+        ++Rest;
+      if (StringRef(T.Text).starts_with("\n") && StringRef(Source).substr(Rest).starts_with("//")) {
+        End = std::min<size_t>(Source.find('\n', Rest), Source.size());
+        if (End > 0 && Source[End - 1] == '\r')
+          --End;
+      }
+      emit(R, At, End, End, withIndent(expand(T.Text, F), At), Edit::Side::Closes, Size);
       return;
+    }
     case EditTemplate::Kind::Delete: {
       // With its line, if it stands alone there.
       uint32_t Begin = At.Begin, End = At.End;
@@ -282,10 +299,19 @@ private:
     Scope.Texts["ahead"] = Scope.Texts["behind"] = "";
     ir::Range At = Fn.Where;
     const ir::Stmt *FirstStatement = firstWork(Fn);
+    // A constant before it may be set by an edit.
     bool Early = FirstStatement && Earliest.count(F) && Earliest[F] < FirstStatement->Where.Begin;
+    if (Early)
+      for (ir::StmtId Child : P.Code.Stmts[Fn.Body].Children)
+        if (P.Code.Stmts[Child].Where.Begin <= Earliest[F] && Earliest[F] < P.Code.Stmts[Child].Where.End) {
+          FirstStatement = &P.Code.Stmts[Child];
+          Early = false;
+        }
     if (FirstStatement && FirstStatement->Where.Editable && !Early) {
       Scope.Nodes["place"] = FirstStatement->Where;
-      Scope.Texts["behind"] = "\n";
+      // A body on one line stays there.
+      StringRef Ahead = StringRef(text(At)).slice(Fn.BodyBegin, FirstStatement->Where.Begin);
+      Scope.Texts["behind"] = Ahead.contains('\n') ? "\n" : " ";
     } else {
       // Right behind the brace; the node is the whole body, so that it comes before what else goes there.
       At.Begin = Fn.BodyBegin;

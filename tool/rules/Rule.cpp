@@ -121,7 +121,7 @@ static Error loadRule(StringRef Path, std::vector<Rule> &Out) {
   Rule R;
   In >> R;
   if (In.error())
-    return createStringError(In.error(), Path + ":" + StringRef(Message).trim());
+    return createStringError(In.error(), Path + ":" + StringRef(Message).split('\n').first);
   R.Path = Path.str();
   if (!R.Match.empty())
     if (Error E = parseMatcher(R))
