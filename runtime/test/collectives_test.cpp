@@ -136,6 +136,13 @@ TEST_F(Collectives, SaveWritesOneFile) {
   std::vector<torch::Tensor> tensors;
   torch::load(tensors, path);
   EXPECT_EQ(tensors.at(0).item<int64_t>(), 0);
+  torch::serialize::OutputArchive archive;
+  model->save(archive);
+  accelerator.save(archive, path);
+  auto archived = toys::perceptron();
+  torch::load(archived, path);
+  EXPECT_EQ(toys::distance(archived->parameters(), model->parameters()), 0);
+  EXPECT_EQ(accelerator.main_process_file(path), r == 0 ? path : "/dev/null");
   std::ostringstream memory;
   accelerator.save(torch::full({}, r), memory);
   std::istringstream in(memory.str());

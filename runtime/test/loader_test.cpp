@@ -1,3 +1,4 @@
+#include <ATen/CPUGeneratorImpl.h>
 #include <accelerate/accelerate.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -176,6 +177,23 @@ TEST(Loader, ErrorsOfWorkersArrive) {
   for (const size_t workers : {0, 2}) {
     auto loader = accelerate::make_data_loader(Broken(), torch::data::DataLoaderOptions(4).workers(workers));
     EXPECT_THROW(loader->begin().operator*(), std::exception);
+  }
+}
+
+TEST(Loader, DrawsForRowsAreTheSingleProcesses) {
+  accelerate::Accelerator accelerator;
+  auto loader = accelerate::make_data_loader(toys::Numbers(11).map(torch::data::transforms::Stack<>()), 4);
+  accelerator.prepare(loader);
+  torch::manual_seed(3);
+  for (auto& batch : *loader) {
+    const int64_t rows = batch.data.size(0);
+    // Drawn whole from equal generators: together the ranks hold what one process would have drawn.
+    const auto before = at::detail::getDefaultCPUGenerator().clone();
+    const auto own = accelerator.own_rows(torch::randn({accelerator.global_rows(rows), 2}));
+    EXPECT_EQ(own.size(0), rows);
+    const auto whole = accelerator.gather_for_metrics(own);
+    EXPECT_EQ(whole.size(0), accelerator.global_rows(rows));
+    EXPECT_TRUE(torch::equal(whole, at::randn({whole.size(0), 2}, before, at::TensorOptions())));
   }
 }
 

@@ -186,8 +186,8 @@ class ACCELERATE_API Accelerator {
   /// the null device on the others, so that what is written there needs no guard.
   std::string main_process_file(const std::string& path) const { return is_main_process() ? path : "/dev/null"; }
 
-  /// torch::save(value, target...), or archive.save_to(path). A file is written by the main process alone, under another name
-  /// first, so that it is whole or absent; all ranks may read it afterwards, or all throw. (collective)
+  /// torch::save(value, target...), or archive.save_to(path). A file is written by the main process alone, under
+  /// another name first, so that it is whole or absent; all ranks may read it afterwards, or all throw. (collective)
   /// Any other target (a stream, a function) is no checkpoint: every rank writes to its own.
   template <typename Value, typename... Target>
   void save(const Value& value, Target&&... target) const {

@@ -30,14 +30,15 @@ void save_file_of(const Value& value, const std::string& file) {
 template <typename Value, typename... Target>
 void save(const Value& value, Target&&... target) {
   if constexpr (sizeof...(Target) == 1 && (std::is_convertible_v<Target, std::string> && ...)) {
-    if (!alone()) {
-      save_file(std::string(target...), [&](const std::string& file) { save_file_of(value, file); });
-      return;
+    const std::string path(target...);
+    if (alone()) {
+      save_file_of(value, path);
+    } else {
+      save_file(path, [&](const std::string& file) { save_file_of(value, file); });
     }
-    save_file_of(value, std::string(target...));
-    return;
+  } else {
+    torch::save(value, std::forward<Target>(target)...);
   }
-  torch::save(value, std::forward<Target>(target)...);
 }
 
 }  // namespace accelerate::detail
