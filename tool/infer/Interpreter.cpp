@@ -31,7 +31,7 @@ void Interpreter::once() {
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = 0;
+  Depth = Divergent = Tries = 0;
   Dead = false;
   Recording = true;
   Steps = 0;

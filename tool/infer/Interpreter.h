@@ -76,6 +76,8 @@ private:
   void execIf(const ir::Stmt &S, ir::StmtId Id);
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);
+  void execTry(const ir::Stmt &S);
+  bool leavesStep(ir::StmtId S) const;
   void loopBody(ir::StmtId Id);
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   void reduceAfter(ir::StmtId Loop, const State &Before);
@@ -130,6 +132,7 @@ private:
   std::vector<Frame> Frames;
   std::vector<ir::FuncId> Stack;
   int Depth = 0;
+  int Tries = 0;     ///< try blocks around here
   int Divergent = 0; ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   uint64_t Steps = 0;

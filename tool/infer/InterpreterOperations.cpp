@@ -389,8 +389,16 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     else if (First.reducible())
       Result = Value::of(Placement::Replicated, E);
     break;
-  case Operation::Metadata:
   case Operation::Replicated:
+    // The backward of a rank weights its loss by its rows: what arrives at the batch isn't the original's number.
+    if (!First.replicated() && StringRef(X.Name).ends_with("grad")) {
+      Result = First.Kind == Placement::Own ? First
+                                            : Value::unknown("is the gradient of a batch, which `backward` weights", E);
+      break;
+    }
+    Result = Value::of(Placement::Replicated, E);
+    break;
+  case Operation::Metadata:
     Result = Value::of(Placement::Replicated, E);
     break;
   case Operation::Extent:

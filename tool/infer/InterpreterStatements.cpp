@@ -73,7 +73,7 @@ void Interpreter::exec(ir::StmtId Id) {
     return;
   case StmtKind::Expr:
     eval(S.Value);
-    if (S.Value != None && P.Code.Exprs[S.Value].NoReturn)
+    if (S.Value != None && (P.Code.Exprs[S.Value].NoReturn || P.Code.Exprs[S.Value].Name == "CXXThrowExpr"))
       Dead = true;
     return;
   case StmtKind::Decl:
@@ -85,6 +85,9 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::Loop:
   case StmtKind::RangeFor:
     execLoop(Id);
+    return;
+  case StmtKind::Try:
+    execTry(S);
     return;
   case StmtKind::Switch:
     execSwitch(Id);
@@ -156,7 +159,8 @@ bool Interpreter::failStop(ir::StmtId S) const {
   const ir::Stmt &X = P.Code.Stmts[S];
   if (X.Kind == StmtKind::Expr && X.Value != None) {
     const ir::Expr &E = P.Code.Exprs[X.Value];
-    return E.NoReturn || (E.Kind == ExprKind::Unknown && E.Name == "CXXThrowExpr");
+    // An exception that is caught is no end, but a way around what follows.
+    return E.NoReturn || (E.Kind == ExprKind::Unknown && E.Name == "CXXThrowExpr" && Tries == 0);
   }
   if (X.Kind == StmtKind::Block && !X.Children.empty())
     return failStop(X.Children.back());
@@ -165,6 +169,40 @@ bool Interpreter::failStop(ir::StmtId S) const {
 
 /// Whether ranks that disagree about running `S` would part ways: everything but work on this rank's own rows.
 bool Interpreter::matters(ir::StmtId S) const { return S != None && !failStop(S); }
+
+/// Whether `S` jumps out of what is around it.
+bool Interpreter::leavesStep(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachStmt(S, [&](ir::StmtId Child) {
+    const ir::Stmt &X = P.Code.Stmts[Child];
+    Found |= X.Kind == StmtKind::Break || X.Kind == StmtKind::Continue || X.Kind == StmtKind::Return ||
+             (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+  });
+  return Found;
+}
+
+void Interpreter::execTry(const ir::Stmt &S) {
+  State Before = Current;
+  ++Tries;
+  exec(S.Children[0]);
+  --Tries;
+  // A handler may run after any part of the body.
+  State After = Dead ? Before : joined(Before, Current);
+  bool BodyDead = std::exchange(Dead, false);
+  State Result = BodyDead ? State() : Current;
+  bool Any = !BodyDead;
+  for (size_t I = 1; I < S.Children.size(); ++I) {
+    Current = After;
+    Dead = false;
+    exec(S.Children[I]);
+    if (!Dead) {
+      Result = Any ? joined(Result, Current) : Current;
+      Any = true;
+    }
+  }
+  Dead = !Any;
+  Current = Any ? Result : After;
+}
 
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
@@ -186,6 +224,9 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     else {
       Differs = true;
       bool Trains = R.reachesBackward(Id);
+      if (leavesStep(Id)) // around a backward that the other ranks wait in
+        for (const Loop &Around : Loops)
+          Trains |= R.reachesBackward(Around.Statement);
       note(Trains ? "divergent-training" : "divergent-branch", S.Value, C,
            "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
     }

@@ -127,7 +127,8 @@ enum class StmtKind : uint8_t {
   Break,
   Continue,
   Switch, ///< Value, Children: what stands in its body; each may be jumped to
-  Other,  ///< Children, in order (try, labels)
+  Try,    ///< Children[0] the body, then the handlers
+  Other,  ///< Children, in order (labels)
 };
 
 struct Stmt {

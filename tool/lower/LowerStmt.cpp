@@ -156,6 +156,14 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     Out.Stmts[Id].Children = std::move(Cases);
     return Id;
   }
+  if (const auto *Try = dyn_cast<CXXTryStmt>(S)) {
+    std::vector<ir::StmtId> Parts = {stmt(Try->getTryBlock())};
+    for (unsigned I = 0; I != Try->getNumHandlers(); ++I)
+      Parts.push_back(stmt(Try->getHandler(I)->getHandlerBlock()));
+    ir::StmtId Id = make(StmtKind::Try, S);
+    Out.Stmts[Id].Children = std::move(Parts);
+    return Id;
+  }
   if (const auto *Case = dyn_cast<SwitchCase>(S))
     return stmt(Case->getSubStmt());
   std::vector<ir::StmtId> Children;
