@@ -29,8 +29,11 @@ struct Models::Model {
     size_t index;
     at::ScalarType dtype;
     at::Device device;
+    /// Where the reducer's hook sits. Loading a file into a parameter gives it another one, and the old hook never
+    /// fires.
+    decltype(torch::autograd::impl::grad_accumulator(std::declval<const torch::autograd::Variable&>())) accumulator;
     bool operator==(const Trained& other) const {
-      return index == other.index && dtype == other.dtype && device == other.device;
+      return index == other.index && dtype == other.dtype && device == other.device && accumulator == other.accumulator;
     }
   };
   std::vector<Trained> trained;
@@ -255,7 +258,8 @@ void Models::make_ready(Group& group, const Reached& reached) {
   std::vector<Model::Trained> trained;
   for (size_t i = 0; i < model.parameters.size(); ++i) {
     if (trainable(model.parameters[i])) {
-      trained.push_back({i, model.parameters[i].scalar_type(), model.parameters[i].device()});
+      trained.push_back({i, model.parameters[i].scalar_type(), model.parameters[i].device(),
+                         torch::autograd::impl::grad_accumulator(model.parameters[i])});
     }
   }
   const bool partly = reached.parameters != trained.size();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -184,6 +185,29 @@ TEST(Training, SumsAndWeights) {
   accelerator.backward(twice, {}, true);
   accelerator.backward(twice);
   EXPECT_LT(error(torch::full({3}, 4.0, torch::kFloat64)), 1e-12);
+}
+
+TEST(Training, LoadingInTheMiddleKeepsTheGradientsTogether) {
+  accelerate::Accelerator accelerator;
+  torch::manual_seed(4);
+  auto model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto loader = accelerate::make_data_loader(toys::Waves(23).map(torch::data::transforms::Stack<>()), 5);
+  accelerator.prepare(model, optimizer, loader);
+  int step = 0;
+  for (auto& batch : *loader) {
+    if (++step == 3) {
+      std::stringstream file;  // gives the parameters other gradient accumulators
+      torch::save(model, file);
+      torch::load(model, file);
+    }
+    optimizer.zero_grad();
+    accelerator.backward(torch::mse_loss(model->forward(batch.data), batch.target));
+    optimizer.step();
+    for (const auto& parameter : model->parameters()) {
+      EXPECT_TRUE(torch::equal(accelerator.broadcast(parameter.detach()), parameter.detach())) << "step " << step;
+    }
+  }
 }
 
 TEST(Training, RunningStatisticsAreEqualOnAllRanks) {

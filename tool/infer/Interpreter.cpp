@@ -31,7 +31,7 @@ void Interpreter::once() {
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = 0;
+  Depth = Divergent = Tries = OwnChoices = 0;
   Dead = false;
   Recording = true;
   Steps = 0;
@@ -398,6 +398,14 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
 
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   ir::ExprId LE = X.Args[0], RE = X.Args[1];
+  if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1) {
+    // The project's own operator.
+    ir::Expr Call = X;
+    bool Member = !P.Code.Functions[Bodies.front()].Record.empty();
+    if (Member)
+      Call.Args = {RE};
+    return inlined(E, Call, Bodies.front(), Member ? lvalue(LE) : std::nullopt);
+  }
   std::optional<Location> L = lvalue(LE);
   bool Element = P.Code.Exprs[LE].Kind == ExprKind::Index;
   if (X.Name == "=") {
@@ -410,6 +418,8 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       return V;
     }
     if (outer(*L)) {
+      if (OwnChoices > 0)
+        notWhole("it sets something that outlives its batch", E);
       if (V.Kind == Placement::Own) {
         notWhole("it keeps a value of one batch for later", E);
       } else if (V.reducible() && CoerceAtAssign.count(RE)) {
@@ -438,6 +448,8 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     return Value::unknown("is written through an expression that isn't followed", E);
   }
   Value Result;
+  if (Op != "+" && Op != "-" && outer(*L))
+    notWhole("it isn't a sum over its batches", E);
   if (Op == "+" || Op == "-")
     Result = accumulate(*L, Right, RE, E);
   else if (Op == "*" || Op == "/")
@@ -485,8 +497,12 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     default:
       break;
     }
-    if (std::optional<Location> L = lvalue(E))
-      return read(*L, E);
+    if (std::optional<Location> L = lvalue(E)) {
+      Value V = read(*L, E);
+      if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
+        notWhole("it reads what it adds up", E);
+      return V;
+    }
     return X.Object == None ? Value::of(Placement::Replicated, E) : eval(X.Object);
   }
   case ExprKind::Unary: {

@@ -132,13 +132,16 @@ private:
   std::vector<Frame> Frames;
   std::vector<ir::FuncId> Stack;
   int Depth = 0;
-  int Tries = 0;     ///< try blocks around here
-  int Divergent = 0; ///< how many conditions around here differ between ranks
+  int OwnChoices = 0; ///< conditions of this rank's own batch around here
+  int Tries = 0;      ///< try blocks around here
+  int Divergent = 0;  ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   uint64_t Steps = 0;
 
   // Kept over runs.
-  std::set<uint32_t> KeepWhole;        ///< evaluation loaders that can't be shared out
+  std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
+  mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
+  mutable bool OptionsKnown = false;
   std::set<ir::ExprId> CoerceAtAssign; ///< right-hand sides whose value escapes its step
 };
 

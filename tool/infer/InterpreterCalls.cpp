@@ -15,6 +15,15 @@ namespace migrate {
 bool Interpreter::mentions(ir::ExprId E, const char *Text, int Levels) const {
   bool Found = false;
   std::set<ir::VarId> Through;
+  if (!OptionsKnown) {
+    OptionsKnown = true;
+    for (ir::ExprId Call = 0; Call != P.Code.Exprs.size(); ++Call) {
+      const ir::Expr &X = P.Code.Exprs[Call];
+      if (X.Kind == ExprKind::Call && X.Object != None && P.Code.Exprs[X.Object].Var != None &&
+          StringRef(P.Code.type(X.Object).Name).contains("Options"))
+        OptionCalls[P.Code.Exprs[X.Object].Var].push_back(Call);
+    }
+  }
   P.forEachExpr(E, [&](ir::ExprId Sub) {
     const ir::Expr &X = P.Code.Exprs[Sub];
     StringRef Last =
@@ -24,9 +33,18 @@ bool Interpreter::mentions(ir::ExprId E, const char *Text, int Levels) const {
       Through.insert(X.Var);
   });
   if (!Found && Levels > 0)
-    for (ir::VarId V : Through)
+    for (ir::VarId V : Through) {
       if (auto It = R.Init.find(V); It != R.Init.end() && It->second != E && mentions(It->second, Text, Levels - 1))
         return true;
+      if (auto It = OptionCalls.find(V); It != OptionCalls.end())
+        for (ir::ExprId Call : It->second) {
+          bool Set = StringRef(P.Code.Exprs[Call].Name).rsplit("::").second == Text;
+          for (ir::ExprId Arg : P.Code.Exprs[Call].Args)
+            Set |= Call != E && mentions(Arg, Text, 0);
+          if (Set)
+            return true;
+        }
+    }
   return Found;
 }
 
@@ -136,9 +154,12 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
     for (ir::ExprId Arg : X.Args) {
       Value V = eval(Arg);
-      if (V.Func != None) // a closure that computes the loss, and trains
-        inlined(E, X, V.Func, Frames.back().This);
-      else
+      if (V.Func != None) { // a closure that computes the loss, and trains
+        Value Loss = inlined(E, X, V.Func, Frames.back().This);
+        if (StringRef(P.Code.type(X.Object).Name).contains("LBFGS"))
+          note("divergent-training", E, Loss, "decides on a loss of which every rank has its own");
+        return Loss;
+      } else
         demandReplicated(Arg, V, "given to a scheduler");
     }
     notWhole("its loop steps", E);
@@ -151,7 +172,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     if (Divergent > 0)
       note("divergent-branch", E, Value(), "saves where not every rank comes along");
     for (ir::ExprId Arg : X.Args)
-      eval(Arg);
+      demandReplicated(Arg, eval(Arg), "saved");
     return Value::of(Placement::Replicated, E);
   }
   return std::nullopt;
@@ -213,7 +234,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     ir::VarId V = Fn.Params[I];
     Depths[V] = Depth;
     Alias.erase(V);
-    if (P.Code.typeOf(V).Reference && Places[I])
+    bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
+    if ((P.Code.typeOf(V).Reference || Pointer) && Places[I])
       Alias[V] = *Places[I];
     else
       Current[Location{V, {}}] = Values[I];

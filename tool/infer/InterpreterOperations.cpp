@@ -141,12 +141,21 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
   Result.Iterator = false;
   bool Local = First.Kind == Placement::Sharded;
   int64_t Dim = First.Dim;
-  ir::ExprId Made = X.Object != None ? X.Object : None; // of modules: options stand where they were made
+  ir::ExprId Maker = X.Object != None ? X.Object : None; // of modules: options stand where they were made
 
   switch (Op) {
-  case Operation::RowWise:
+  case Operation::RowWise: {
     Result = rowWise(Values, E);
+    StringRef Op = StringRef(X.Name).rsplit("::").second;
+    // These take a dimension, which may be the batch's; the width of a one-hot code is the batch's maximum unless
+    // given.
+    bool Along = (Op == "normalize" && Operands.size() > 1) ||
+                 ((Op == "cosine_similarity" || Op == "pairwise_distance") && Operands.size() > 2) ||
+                 (Op == "one_hot" && Operands.size() < 2);
+    if (Along && Result.Kind == Placement::Sharded)
+      Result = Value::unknown("may look at several rows of the batch (`" + X.Name + "`)", E);
     break;
+  }
   case Operation::Linear:
   case Operation::Item:
     break;
@@ -168,6 +177,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     if (!OverBatch) {
       Result.Dim -= llvm::count_if(Numbers, [&](int64_t N) { return N >= 0 && N < Dim; });
       Result.Rank = -1; // keepdim or not
+      Result.Narrowed = true;
       break;
     }
     Result = Op == Operation::Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
@@ -184,8 +194,29 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       Result = rowWise(Values, E);
       break;
     }
+    if (First.replicated())
+      for (const Value &V : llvm::drop_begin(Values))
+        if (V.Kind == Placement::Extent)
+          Result = Value::unknown("takes as many rows of a whole as this rank has", E);
     if (!Local)
       break;
+    // The dimension comes second in these; left out, it's the last one, or all of them.
+    StringRef Along = StringRef(X.Name).rsplit("::").second;
+    if (Along == "topk" || Along == "kthvalue" || Along == "roll" || Along == "chunk" || Along == "split" ||
+        Along == "repeat_interleave") {
+      bool Last = Along == "topk" || Along == "kthvalue";
+      if (!Numbers.empty())
+        Numbers.erase(Numbers.begin());
+      if (Numbers.empty() && Last)
+        Numbers.push_back(-1);
+    }
+    if (!Numbers.empty() && Numbers[0] < 0 && First.Rank < 0 && First.Narrowed) {
+      Result =
+          Value::unknown("counts dimensions from the end where the batch may be the last one (`" + X.Name + "`)", E);
+      break;
+    }
+    if (Along == "select" || Along == "argmax" || Along == "argmin" || Along == "sum")
+      Result.Narrowed = true;
     if (Numbers.empty())
       Result = Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
     else if (Numbers[0] == Dim || (Numbers[0] < 0 && First.Rank >= 0 && Numbers[0] + First.Rank == Dim))
@@ -200,7 +231,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       break;
     }
     auto Says = [&](const char *Text) {
-      bool Found = Op == Operation::LossModule && Made != None && mentions(Made, Text);
+      bool Found = Op == Operation::LossModule && Maker != None && mentions(Maker, Text);
       for (ir::ExprId Arg : X.Args)
         Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
       return Found;
@@ -241,8 +272,15 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     break;
   }
   case Operation::Index:
-    if (Local)
+    if (Local) {
       Result = indexed(E, X, Result);
+    } else if (First.replicated()) {
+      // A table looked up by the rows of a batch.
+      Result = rowWise(Values, E);
+      for (const Value &V : llvm::drop_begin(Values))
+        if (V.Kind == Placement::Extent)
+          Result = Value::unknown("takes as many rows of a whole as this rank has", E);
+    }
     break;
   case Operation::Cat:
   case Operation::Stack: {
@@ -304,8 +342,10 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
       else if (Numbers[0] < Dim)
         Result.Dim -= 1;
     }
-    if (Local)
+    if (Local) {
       Result.Rank = -1; // a dimension that isn't 1 stays
+      Result.Narrowed = true;
+    }
     break;
   case Operation::Flatten:
     if (Local && Dim != 0)
@@ -338,6 +378,12 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
         Result = V;
     }
     Result.Batch = None;
+    StringRef Made = StringRef(X.Name).rsplit("::").second;
+    if (Result.Kind == Placement::Sharded && (Made == "arange" || Made == "range" || Made == "linspace" ||
+                                              Made == "logspace" || Made == "eye" || Made == "randperm"))
+      Result = Value::unknown("numbers this rank's rows", E);
+    if (Op == Operation::Noise)
+      notWhole("it draws random numbers", E);
     bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor";
     if (Zero && Result.replicated())
       Result.Kind = Placement::Zero;
@@ -367,8 +413,6 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
         Out.RowNoise[E] = Rows;
     } else if (Op == Operation::Noise && Result.Kind == Placement::Sharded)
       note("batch-noise", E, Result, "draws random numbers for the rows of a batch");
-    if (Op == Operation::Noise && Result.Kind == Placement::Own)
-      notWhole("it draws random numbers", E);
     break;
   }
   case Operation::NoiseLike:
@@ -425,19 +469,34 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     break;
   case Operation::RowModule:
     Result = rowWise(Values, E);
+    Result.Narrowed = false; // features come last
     break;
   case Operation::SequenceModule: {
     Result = rowWise(Values, E);
-    bool BatchFirst = Made != None && mentions(Made, "batch_first");
+    bool BatchFirst = Maker != None && mentions(Maker, "batch_first");
     if (Result.Kind == Placement::Sharded && Result.Dim != (BatchFirst ? 0 : 1))
       Result =
           Value::unknown("feeds a recurrent or attention module whose batch dimension isn't the one that is cut", E);
     break;
   }
   }
-  if (InPlace && X.Object != None)
-    if (std::optional<Location> L = lvalue(X.Object))
+  if (InPlace && X.Object != None) {
+    if (std::optional<Location> L = lvalue(X.Object)) {
       write(*L, Result, E);
+    } else if (!Result.replicated()) {
+      // Through a view: what it was taken from changes.
+      ir::ExprId Root = X.Object;
+      while (Root != None && !lvalue(Root))
+        Root = P.Code.Exprs[Root].Object != None ? P.Code.Exprs[Root].Object
+               : P.Code.Exprs[Root].Args.empty() ? None
+                                                 : P.Code.Exprs[Root].Args[0];
+      if (Root != None)
+        if (outer(*lvalue(Root))) {
+          notWhole("it writes into a part of something", E);
+          write(*lvalue(Root), Value::unknown("is written in part", E), E);
+        }
+    }
+  }
   return Result;
 }
 

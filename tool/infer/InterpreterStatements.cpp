@@ -121,7 +121,13 @@ void Interpreter::exec(ir::StmtId Id) {
 }
 
 void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
-  Depths[V] = Depth;
+  if (P.Code.Vars[V].Global) { // static: made once, and outlives every loop
+    Depths[V] = -1;
+    if (Current.count(Location{V, {}}))
+      return;
+  } else {
+    Depths[V] = Depth;
+  }
   const ir::Type &T = P.Code.typeOf(V);
   Alias.erase(V);
   Current.erase(Location{V, {}});
@@ -215,8 +221,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
-  bool Differs = false;
-  if (C.Kind == Placement::Own) {
+  bool Differs = false, OwnChoice = C.Kind == Placement::Own;
+  if (OwnChoice) {
     // Of this rank's own batch: folds under it are folds of its batches.
   } else if (!C.replicated()) {
     if (C.reducible())
@@ -232,6 +238,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     }
   }
   Divergent += Differs;
+  OwnChoices += OwnChoice;
   State Before = Current;
   exec(Then);
   State AfterThen = std::exchange(Current, Before);
@@ -246,6 +253,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   else
     Current = joined(AfterThen, Current);
   Divergent -= Differs;
+  OwnChoices -= OwnChoice;
 }
 
 void Interpreter::execSwitch(ir::StmtId Id) {

@@ -16,6 +16,7 @@ Value join(const Value &A, const Value &B) {
     Value V = A;
     V.Batch = A.Batch == B.Batch ? A.Batch : ir::None;
     V.Fresh |= B.Fresh;
+    V.Narrowed |= B.Narrowed;
     V.Rank = A.Rank == B.Rank ? A.Rank : -1;
     if (A.Kind == Placement::Sharded && A.Dim != B.Dim)
       return Value::unknown("is sharded on two dimensions", A.Source);

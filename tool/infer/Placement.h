@@ -31,6 +31,7 @@ struct Value {
   uint8_t Dim = 0;                       ///< of Sharded
   int8_t Rank = -1;                      ///< number of the tensor's dimensions, -1 if unknown
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
+  bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
   uint32_t Batch = ir::None;             ///< a batch, or a field of it, as the loader of this object handed it out
   ir::FuncId Func = ir::None;            ///< a lambda
@@ -65,7 +66,8 @@ struct Value {
   bool reducible() const { return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent; }
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
-    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Fresh == O.Fresh && Batch == O.Batch;
+    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Narrowed == O.Narrowed &&
+           Fresh == O.Fresh && Batch == O.Batch;
   }
 };
 
