@@ -45,6 +45,15 @@ void Interpreter::once() {
   exec(P.Code.Functions[P.Main].Body);
 }
 
+/// An extent is a partial sum as soon as one computes with it.
+static Value asNumber(Value V) {
+  if (V.Kind == Placement::Extent) {
+    V.Kind = Placement::Partial;
+    V.Fresh = true;
+  }
+  return V;
+}
+
 //===----------------------------------------------------------------------===//
 // Locations
 //===----------------------------------------------------------------------===//
@@ -100,6 +109,19 @@ bool Interpreter::outer(const Location &L) const {
 }
 
 Value Interpreter::read(const Location &L, ir::ExprId E) {
+  // A whole of fields that were written one by one: what is true of all of them.
+  std::optional<Value> Fields;
+  for (auto It = Current.upper_bound(L); It != Current.end() && It->first.Root == L.Root; ++It) {
+    const std::vector<ir::VarId> &Path = It->first.Path;
+    if (Path.size() <= L.Path.size() || !std::equal(L.Path.begin(), L.Path.end(), Path.begin()))
+      continue;
+    Value Field = asNumber(It->second);
+    Field.Batch = None;
+    if (!Field.replicated())
+      Fields = Fields ? join(*Fields, Field) : Field;
+  }
+  if (Fields)
+    return *Fields;
   for (Location At = L;; At.Path.pop_back()) {
     if (auto It = Current.find(At); It != Current.end()) {
       Value V = It->second;
@@ -227,15 +249,6 @@ Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
 //===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
-
-/// An extent is a partial sum as soon as one computes with it.
-static Value asNumber(Value V) {
-  if (V.Kind == Placement::Extent) {
-    V.Kind = Placement::Partial;
-    V.Fresh = true;
-  }
-  return V;
-}
 
 Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &Left, const Value &Right, ir::ExprId LE,
                               ir::ExprId RE) {
