@@ -7,7 +7,7 @@ _root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$_root/scripts/versions.env"
 
 # One folder for all checkouts: the Python environment with LibTorch, ccache, the examples' data.
-export ACCELERATE_MIGRATE_CACHE=${ACCELERATE_MIGRATE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/accelerate-migrate}
+export ACCELERATE_MIGRATE_CACHE=${ACCELERATE_MIGRATE_CACHE:-${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache}/accelerate-migrate}
 export ACCELERATE_MIGRATE_VENV=$ACCELERATE_MIGRATE_CACHE/venv-torch-$TORCH_VERSION
 export ACCELERATE_MIGRATE_DATA=$ACCELERATE_MIGRATE_CACHE/data-1
 

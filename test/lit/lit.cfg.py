@@ -9,7 +9,7 @@ config.test_source_root = os.path.dirname(__file__)
 config.available_features.add(config.torch_name)
 # Nothing of the user's settings but where the cache lies: LibTorch's precompiled header is made once.
 config.environment = {"PATH": config.llvm_bin + os.pathsep + os.environ.get("PATH", ""),
-                      "HOME": os.environ.get("HOME", "/root"), "LC_ALL": "C.UTF-8"}
+                      "HOME": os.path.expanduser("~"), "LC_ALL": "C.UTF-8"}
 if "XDG_CACHE_HOME" in os.environ:
     config.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
 config.substitutions += [
