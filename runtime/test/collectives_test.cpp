@@ -138,9 +138,9 @@ TEST_F(Collectives, SaveWritesOneFile) {
   EXPECT_EQ(tensors.at(0).item<int64_t>(), 0);
   torch::serialize::OutputArchive archive;
   model->save(archive);
-  accelerator.save(archive, path);
+  accelerator.save(archive, folder + "/archive.pt");
   auto archived = toys::perceptron();
-  torch::load(archived, path);
+  torch::load(archived, folder + "/archive.pt");
   EXPECT_EQ(toys::distance(archived->parameters(), model->parameters()), 0);
   EXPECT_EQ(accelerator.main_process_file(path), r == 0 ? path : "/dev/null");
   std::ostringstream memory;
@@ -152,6 +152,7 @@ TEST_F(Collectives, SaveWritesOneFile) {
   EXPECT_THROW(accelerator.save(model, folder + "/absent/model.pt"), std::exception);
   accelerator.wait_for_everyone();
   if (accelerator.is_main_process()) {
+    EXPECT_EQ(unlink((folder + "/archive.pt").c_str()), 0);
     EXPECT_EQ(unlink(path.c_str()), 0);
     EXPECT_EQ(rmdir(folder.c_str()), 0);  // nothing else was left in it
   }
