@@ -77,8 +77,11 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
     if (StringRef(A.Name).ends_with("None") || Type.ends_with("nullopt_t")) {
       ++To;
     } else if (Type.ends_with("indexing::Slice")) {
-      if (Dim == V.Dim)
+      if (Dim == V.Dim) {
+        if (!A.Args.empty())
+          return Value::unknown("takes some rows of a batch by number", E);
         break;
+      }
       ++Dim, ++To;
     } else if (P.Code.type(Item).Kind == TypeKind::Integer) {
       if (Dim == V.Dim)
@@ -90,10 +93,6 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
     if (Dim > V.Dim)
       break;
   }
-  for (size_t I = 0; I != Items.size(); ++I)
-    if (StringRef(P.Code.type(Items[I]).Name).ends_with("indexing::Slice") && int(I) == V.Dim &&
-        !P.Code.Exprs[Items[I]].Args.empty())
-      return Value::unknown("takes some rows of a batch by number", E);
   V.Dim = V.Dim - Dim + To;
   V.Rank = -1;
   return V;

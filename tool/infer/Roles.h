@@ -39,7 +39,6 @@ public:
 
   bool isTrainedModel(ir::ExprId E) const;
   bool reachesBackward(ir::StmtId S) const;
-  bool callsBackward(ir::FuncId F) const { return Backward.count(F) != 0; }
 
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;

@@ -113,7 +113,6 @@ struct Expr {
   ExprId Object = None;
   std::vector<ExprId> Args;
   bool NoReturn = false;
-  bool FromTemplate = false;
 };
 
 enum class StmtKind : uint8_t {
@@ -151,7 +150,7 @@ struct Function {
   Range Where;            ///< from the first token to the closing brace
   uint32_t BodyBegin = 0; ///< just behind the opening brace
   FuncId Parent = None;   ///< of lambdas: the function they stand in
-  bool Main = false, Virtual = false, Broken = false;
+  bool Main = false;
   std::vector<std::string> Overrides;
 };
 

@@ -15,7 +15,6 @@ ir::ExprId Lowering::make(ExprKind Kind, const Expr *E) {
   X.Kind = Kind;
   X.Type = typeId(E->getType());
   X.Where = rangeOf(E->getSourceRange());
-  X.FromTemplate = Current != None && !Out.Functions[Current].Pattern.empty();
   noteDistributed(Out.Types[X.Type].Name, X.Where);
   Out.Exprs.push_back(X);
   return Out.Exprs.size() - 1;

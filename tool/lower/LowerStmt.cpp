@@ -197,11 +197,10 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
                      : Out.Files[Fn.Where.File].Path + ":" + std::to_string(Fn.Where.Begin);
   if (const auto *M = dyn_cast<CXXMethodDecl>(F)) {
     Fn.Record = M->getParent()->isLambda() ? "" : qualifiedName(*M->getParent());
-    Fn.Virtual = M->isVirtual();
     for (const CXXMethodDecl *O : M->overridden_methods())
       Fn.Overrides.push_back(usrOf(O));
   }
-  Out.Functions[Id] = Fn; // expressions ask whether they stand in a template
+  Out.Functions[Id] = Fn; // what is lowered below may add functions
   for (const ParmVarDecl *P : F->parameters()) {
     ir::VarId V = varOf(P); // may reallocate
     Out.Functions[Id].Params.push_back(V);
