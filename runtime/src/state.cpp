@@ -7,6 +7,7 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
@@ -51,8 +52,21 @@ void at_exit(int status, void*) {
   s.group->leave(failed);
 }
 
+/// What the first Accelerator was given; read once, when the state is made.
+Options& first_options() {
+  static Options options;
+  return options;
+}
+
+std::atomic<bool>& made_already() {
+  static std::atomic<bool> made{false};
+  return made;
+}
+
 State* make_state() {
+  made_already() = true;
   auto made = std::make_unique<State>();
+  made->options = first_options();
   made->environment = read_environment();
   made->device = choose_device(made->environment);
   if (made->environment.alone()) {
@@ -86,6 +100,14 @@ State& state() {
   return *instance;
 }
 
+State& state(const Options& options) {
+  TORCH_CHECK(!made_already(),
+              "[accelerate] an Accelerator with options must be the program's first: another one, or a "
+              "loader, has made the process's state already");
+  first_options() = options;
+  return state();
+}
+
 bool alone() { return state().alone(); }
 
 int64_t rank() { return state().environment.rank; }
@@ -97,6 +119,8 @@ int64_t ranks() { return state().environment.world_size; }
 const char* version() { return ACCELERATE_VERSION; }
 
 Accelerator::Accelerator() { detail::state(); }
+
+Accelerator::Accelerator(const Options& options) { detail::state(options); }
 
 torch::Device Accelerator::device() const {
   detail::State& s = detail::state();

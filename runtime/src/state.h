@@ -3,6 +3,7 @@
 /// The process's one state, which every Accelerator and loader refers to.
 
 #include <accelerate/data.h>
+#include <accelerate/options.h>
 #include <torch/types.h>
 
 #include <memory>
@@ -15,6 +16,7 @@ namespace accelerate::detail {
 
 struct State {
   Environment environment;
+  Options options;
   std::unique_ptr<Group> group;  // none alone
   Models models;
 
@@ -32,5 +34,8 @@ struct State {
 /// Made by the first call, from the environment; with other ranks it returns when all have come. Lives
 /// until the process ends, and is closed by a handler of exit().
 State& state();
+
+/// The same, with the options of the first call.
+State& state(const Options& options);
 
 }  // namespace accelerate::detail

@@ -3,6 +3,7 @@
 #include <accelerate/checkpoint.h>
 #include <accelerate/collectives.h>
 #include <accelerate/export.h>
+#include <accelerate/options.h>
 #include <accelerate/prepare.h>
 #include <torch/types.h>
 
@@ -42,6 +43,9 @@ class ACCELERATE_API Accelerator {
  public:
   /// (collective, the first time)
   Accelerator();
+
+  /// The same with the program's choices. Throws if an earlier Accelerator has made the state already. (collective)
+  explicit Accelerator(const Options& options);
 
   /// This rank's device: CUDA if there is any, else the CPU; with ranks, the GPU of the local index.
   /// Asking is what lets prepare() move models and batches: a program that never asks stays where it is.
