@@ -2,6 +2,7 @@
 #ifndef ACCELERATE_MIGRATE_DRIVER_H
 #define ACCELERATE_MIGRATE_DRIVER_H
 
+#include "edit/WriteTree.h"
 #include "rules/Apply.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -18,11 +19,17 @@ enum ExitCode {
   Unverified = 4,  ///< the result failed verification
 };
 
+enum class VerifyMode { None, Parse, Compile };
+
 struct Options {
   std::string BuildDir, RulesDir, ResourceDir, RuntimeInclude, Executable;
   std::vector<std::string> Sources, Flags;
   enum class Format { Diff, Json } Output = Format::Diff;
-  bool InPlace = false, Verify = true, Precompile = true, Quiet = false, ListRules = false;
+  VerifyMode Verify = VerifyMode::Parse;
+  bool InPlace = false, AllowDirty = false, AllowErrors = false, Quiet = false, ListRules = false;
+  /// What makes a run quick; each can be left out, and changes nothing but the time.
+  bool Prefilter = true, Cache = true, Precompile = true, SkipBodies = true, Isolate = true;
+  bool Statistics = false;
   std::string Explain, Dump;
   unsigned Jobs = 0; ///< 0: by cores and memory
 };
@@ -35,13 +42,15 @@ struct ProgramResult {
   Verdict What = Verdict::NothingToDo;
   std::vector<std::string> Units;
   std::string Reason; ///< of a refusal
+  bool Incomplete = false; ///< some of it doesn't compile here, and wasn't understood
 };
 
 struct Result {
   std::vector<ProgramResult> Programs;
   std::vector<Edit> Edits; ///< merged, of all programs that are migrated
   std::vector<Finding> Findings;
-  std::map<std::string, std::pair<std::string, std::string>> Texts; ///< path -> before, after
+  TextChanges Texts;
+  bool Unparsed = false, Unverified = false; ///< of some program
 };
 
 /// Runs the tool. Standard output gets the diff or the JSON document, everything else goes to `Err`.

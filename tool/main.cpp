@@ -17,12 +17,31 @@ static cl::opt<migrate::Options::Format>
            cl::values(clEnumValN(migrate::Options::Format::Diff, "diff", "a unified diff (default)"),
                       clEnumValN(migrate::Options::Format::Json, "json", "one JSON document")),
            cl::init(migrate::Options::Format::Diff), cl::cat(Category));
-static cl::opt<bool> NoVerify("no-verify", cl::desc("Don't parse the result again"), cl::cat(Category));
+static cl::opt<bool> AllowDirty("allow-dirty",
+                                cl::desc("With --in-place: write although git couldn't take the edits back"),
+                                cl::cat(Category));
+static cl::opt<bool> AllowErrors("allow-errors",
+                                 cl::desc("Migrate programs that don't compile here, but for what isn't understood"),
+                                 cl::cat(Category));
+static cl::opt<migrate::VerifyMode>
+    Verify("verify", cl::desc("How the result is checked"),
+           cl::values(clEnumValN(migrate::VerifyMode::None, "none", "not at all"),
+                      clEnumValN(migrate::VerifyMode::Parse, "parse", "parsed and migrated again (default)"),
+                      clEnumValN(migrate::VerifyMode::Compile, "compile",
+                                 "also as the compiler reads it, bodies of all templates included")),
+           cl::init(migrate::VerifyMode::Parse), cl::cat(Category));
+static cl::opt<bool> NoVerify("no-verify", cl::desc("The same as --verify=none"), cl::cat(Category));
+static cl::opt<bool> NoPrefilter("no-prefilter", cl::desc("Parse programs without training, too"), cl::cat(Category));
+static cl::opt<bool> NoCache("no-cache", cl::desc("Don't reuse what earlier runs have read, and keep nothing"),
+                             cl::cat(Category));
 static cl::opt<bool> NoPch("no-pch",
                            cl::desc("Don't use a precompiled header of LibTorch (kept in the user's cache folder)"),
                            cl::cat(Category));
+static cl::opt<bool> NoSkip("no-skip", cl::desc("Read function bodies outside the project, too"), cl::cat(Category));
+static cl::opt<bool> NoIsolate("no-isolate", cl::desc("Parse in this process (for debuggers)"), cl::cat(Category));
+static cl::opt<bool> Statistics("statistics", cl::desc("Print what was parsed and what was known"), cl::cat(Category));
 static cl::opt<bool> Quiet("quiet", cl::desc("Findings and summary are not printed"), cl::cat(Category));
-static cl::opt<unsigned> Jobs("j", cl::desc("Units to read at once (default: by cores)"), cl::Prefix,
+static cl::opt<unsigned> Jobs("j", cl::desc("Units to read at once (default: by cores and memory)"), cl::Prefix,
                               cl::cat(Category));
 static cl::opt<std::string> Explain("explain", cl::desc("Print a rule's page"), cl::value_desc("code"),
                                     cl::cat(Category));
@@ -64,8 +83,15 @@ int main(int Argc, char **Argv) {
   O.Sources.assign(Sources.begin(), Sources.end());
   O.InPlace = InPlace;
   O.Output = Format;
-  O.Verify = !NoVerify;
+  O.Verify = NoVerify ? migrate::VerifyMode::None : Verify;
+  O.AllowDirty = AllowDirty;
+  O.AllowErrors = AllowErrors;
+  O.Prefilter = !NoPrefilter;
+  O.Cache = !NoCache;
   O.Precompile = !NoPch;
+  O.SkipBodies = !NoSkip;
+  O.Isolate = !NoIsolate;
+  O.Statistics = Statistics;
   O.Quiet = Quiet;
   O.Jobs = Jobs;
   O.Explain = Explain;

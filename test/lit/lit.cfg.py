@@ -10,6 +10,11 @@ config.available_features.add(config.torch_name)
 # Nothing of the user's settings but where the cache lies: LibTorch's precompiled header is made once.
 config.environment = {"PATH": config.llvm_bin + os.pathsep + os.environ.get("PATH", ""),
                       "HOME": os.path.expanduser("~"), "LC_ALL": "C.UTF-8"}
+# The tests' folders lie inside our own work tree, which is none of the tests' business: neither git's state nor our style.
+config.environment["GIT_CEILING_DIRECTORIES"] = config.test_exec_root
+os.makedirs(config.test_exec_root, exist_ok=True)
+with open(os.path.join(config.test_exec_root, ".clang-format"), "w") as style:
+    style.write("DisableFormat: true\n")
 if "XDG_CACHE_HOME" in os.environ:
     config.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
 config.substitutions += [

@@ -165,11 +165,13 @@ private:
   std::map<std::string, ir::VarId> Shared;
 };
 
-/// Which of `Units` the units in `Seed` need, by the functions that they call and don't define.
-std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size_t> Seed) {
+/// Which of `Units` the units in `Seed` need, by the functions that they call and don't define. `Linked` are the targets
+/// that count, null if that isn't known.
+std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size_t> Seed,
+                            const std::set<std::string> *Linked) {
   StringMap<std::vector<size_t>> Definers;
   for (size_t I = 0; I != Units.size(); ++I)
-    if (!Units[I].HasMain)
+    if (!Units[I].HasMain && (!Linked || Linked->count(Units[I].Target)))
       for (const ir::Function &F : Units[I].Functions)
         Definers[F.Usr].push_back(I);
   std::vector<bool> In(Units.size());
@@ -183,8 +185,9 @@ std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size
       if (E.Callee.empty() || Own.contains(E.Callee))
         continue;
       auto It = Definers.find(E.Callee);
-      // Two targets that define one name are two programs' business: only an unambiguous definer is taken.
-      if (It == Definers.end() || It->second.size() != 1 || In[It->second.front()])
+      // Two targets that define one name are two programs' business: only an unambiguous definer is taken, or the
+      // linker's choice, the first.
+      if (It == Definers.end() || (It->second.size() != 1 && !Linked) || In[It->second.front()])
         continue;
       In[It->second.front()] = true;
       Seed.push_back(It->second.front());
@@ -196,7 +199,11 @@ std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size
 
 } // namespace
 
-std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> &Unused) {
+std::string programName(StringRef Source, StringRef Target) {
+  return Target.empty() ? sys::path::stem(Source).str() : Target.str();
+}
+
+std::vector<Program> link(std::vector<ir::Unit> Units, const Project &Tree, std::vector<ir::Unit> &Unused) {
   std::vector<Program> Programs;
   std::vector<bool> Used(Units.size());
   for (size_t I = 0; I != Units.size(); ++I) {
@@ -207,9 +214,10 @@ std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> 
       if (J != I && !Units[J].HasMain && !Units[I].Target.empty() && Units[J].Target == Units[I].Target)
         Seed.push_back(J);
     Program &P = Programs.emplace_back();
-    P.Name = Units[I].Target.empty() ? sys::path::stem(Units[I].Source).str() : Units[I].Target;
+    P.Name = programName(Units[I].Source, Units[I].Target);
     Joiner Join(P);
-    for (size_t J : closure(Units, Seed)) {
+    auto Linked = Tree.Targets.find(Units[I].Target);
+    for (size_t J : closure(Units, Seed, Linked == Tree.Targets.end() ? nullptr : &Linked->second)) {
       Used[J] = true;
       Join.add(Units[J]);
     }
@@ -219,7 +227,7 @@ std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> 
   }
   for (size_t I = 0; I != Units.size(); ++I)
     if (!Used[I])
-      Unused.push_back(Units[I].Source);
+      Unused.push_back(std::move(Units[I]));
   return Programs;
 }
 

@@ -3,6 +3,7 @@
 #define ACCELERATE_MIGRATE_INFER_PROGRAM_H
 
 #include "ir/Unit.h"
+#include "project/Project.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <vector>
@@ -29,9 +30,13 @@ struct Program {
   void forEachStmt(ir::StmtId S, llvm::function_ref<void(ir::StmtId)> Visit) const;
 };
 
+/// What a program is called whose `main` stands in a source: as its build target, else as the source.
+std::string programName(llvm::StringRef Source, llvm::StringRef Target);
+
 /// Sorts units into programs: those of one build target with a `main`, with what other targets' units define for
-/// them. Units that belong to no program are left out (and told in `Unused`).
-std::vector<Program> link(std::vector<ir::Unit> Units, std::vector<std::string> &Unused);
+/// them: of the targets that are linked, where CMake says so (`Project::Targets`), else by the symbols that are needed.
+/// Units that belong to no program come back in `Unused`.
+std::vector<Program> link(std::vector<ir::Unit> Units, const Project &Tree, std::vector<ir::Unit> &Unused);
 
 } // namespace migrate
 

@@ -151,6 +151,7 @@ struct Function {
   uint32_t BodyBegin = 0; ///< just behind the opening brace
   FuncId Parent = None;   ///< of lambdas: the function they stand in
   bool Main = false;
+  bool Broken = false; ///< it holds code that doesn't compile
   std::vector<std::string> Overrides;
 };
 
@@ -172,6 +173,7 @@ struct Problem {
   std::string Path, Message;
   uint32_t Line = 0, Column = 0;
   bool Fatal = false;
+  uint32_t Offset = None; ///< in its file
 };
 
 struct Unit {

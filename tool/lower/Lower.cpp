@@ -147,6 +147,11 @@ void lower(ASTContext &Ctx, const RuleSet &Rules, ProjectFilter InProject, ir::U
   Collector C(L);
   for (Decl *D : Own)
     C.TraverseDecl(D);
+  // What Clang complained about wasn't understood.
+  for (ir::Function &F : Out.Functions)
+    for (const ir::Problem &E : Out.Errors)
+      F.Broken |= F.Where.valid() && E.Offset != None && E.Path == Out.Files[F.Where.File].Path &&
+                  F.Where.Begin <= E.Offset && E.Offset <= F.Where.End;
 }
 
 } // namespace migrate

@@ -3,6 +3,7 @@
 #include "lower/Lower.h"
 #include "lower/Prefix.h"
 #include "rules/Rule.h"
+#include "units/Cache.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/FrontendAction.h"
 #include "clang/Lex/PPCallbacks.h"
@@ -31,9 +32,14 @@ public:
     P.Message = Message.str().str();
     P.Fatal = Level == DiagnosticsEngine::Fatal;
     if (Info.hasSourceManager() && Info.getLocation().isValid()) {
-      PresumedLoc Loc = Info.getSourceManager().getPresumedLoc(Info.getSourceManager().getFileLoc(Info.getLocation()));
+      const SourceManager &SM = Info.getSourceManager();
+      SourceLocation Place = SM.getFileLoc(Info.getLocation());
+      PresumedLoc Loc = SM.getPresumedLoc(Place);
       if (Loc.isValid()) {
-        P.Path = Loc.getFilename();
+        OptionalFileEntryRef Entry = SM.getFileEntryRefForID(SM.getFileID(Place));
+        StringRef Real = Entry ? Entry->getFileEntry().tryGetRealPathName() : "";
+        P.Path = (Real.empty() ? Loc.getFilename() : Real).str();
+        P.Offset = SM.getFileOffset(Place);
         P.Line = Loc.getLine();
         P.Column = Loc.getColumn();
       }
@@ -111,10 +117,10 @@ private:
 
 class LoweringAction : public ASTFrontendAction {
 public:
-  LoweringAction(const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out)
-      : Rules(Rules), InProject(InProject), Out(Out) {}
+  LoweringAction(const RuleSet &Rules, ProjectFilter InProject, bool SkipBodies, ir::Unit &Out)
+      : Rules(Rules), InProject(InProject), SkipBodies(SkipBodies), Out(Out) {}
   bool BeginInvocation(CompilerInstance &CI) override {
-    CI.getFrontendOpts().SkipFunctionBodies = true;
+    CI.getFrontendOpts().SkipFunctionBodies = SkipBodies;
     CI.getDiagnostics().setFatalsAsError(true); // a missing header mustn't blind us to the rest
     return true;
   }
@@ -126,6 +132,7 @@ public:
 private:
   const RuleSet &Rules;
   ProjectFilter InProject;
+  bool SkipBodies;
   ir::Unit &Out;
 };
 
@@ -144,9 +151,10 @@ std::string findResourceDir(llvm::StringRef Explicit, llvm::StringRef Executable
   return "";
 }
 
-ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &Rules, const ParseOptions &Options,
+ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &Rules, const ParseOptions &Options,
                    const Overlay &Edited) {
-  ir::Unit Out;
+  ReadUnit Result;
+  ir::Unit &Out = Result.Unit;
   Out.Source = Command.Source;
   Out.Target = Command.Target;
   auto InProject = [&](llvm::StringRef Path) { return P.owns(Path); };
@@ -158,9 +166,12 @@ ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   FS->pushOverlay(Memory);
   if (std::error_code EC = FS->setCurrentWorkingDirectory(Command.Command.Directory)) {
     Out.Errors.push_back({Command.Source, "its folder can't be entered: " + EC.message(), 0, 0, true});
-    return Out;
+    return Result;
   }
-  auto Files = llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), FS);
+  std::map<std::string, Dependency> Seen;
+  std::string CacheRoot = cacheFolder("");
+  auto Ignore = [&](llvm::StringRef Path) { return !CacheRoot.empty() && Path.starts_with(CacheRoot); };
+  auto Files = llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), recording(FS, InProject, Ignore, Seen));
 
   std::vector<std::string> Args = Command.Command.CommandLine;
   // Ours stand before the user's, so that theirs win; errors alone are of interest.
@@ -170,10 +181,11 @@ ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
     Args.insert(Args.begin() + 1, "-idirafter" + Options.RuntimeInclude);
   std::string Prefix = precompiledPrefix(P, Command, Args, Options);
   if (!Prefix.empty())
-    Args.insert(Args.begin() + 1, {"-include-pch", Prefix});
+    Args.insert(Args.begin() + 1, {"-include-pch", Prefix, "-fpch-validate-input-files-content"});
 
   Recorder Diagnostics(Out);
-  tooling::ToolInvocation Invocation(Args, std::make_unique<LoweringAction>(Rules, InProject, Out), Files.get());
+  tooling::ToolInvocation Invocation(
+      Args, std::make_unique<LoweringAction>(Rules, InProject, Options.SkipBodies, Out), Files.get());
   Invocation.setDiagnosticConsumer(&Diagnostics);
   if (!Invocation.run() && Out.Errors.empty())
     Out.Errors.push_back({Command.Source, "Clang could not read this unit's command", 0, 0, true});
@@ -186,7 +198,9 @@ ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
     Plain.Precompile = false;
     return parseUnit(P, Command, Rules, Plain, Edited);
   }
-  return Out;
+  for (auto &[Path, D] : Seen)
+    (InProject(Path) ? Result.Own : Result.System).push_back(std::move(D));
+  return Result;
 }
 
 } // namespace migrate

@@ -4,25 +4,24 @@
 
 #include "ir/Unit.h"
 #include "project/Project.h"
-#include <map>
+#include "units/Serialise.h"
 #include <string>
 
 namespace migrate {
 
 class RuleSet;
 
-/// Texts that stand for files without being written: what a migration would make of them.
-using Overlay = std::map<std::string, std::string>;
-
 struct ParseOptions {
   std::string ResourceDir;    ///< Clang's own headers
   std::string RuntimeInclude; ///< where `accelerate/accelerate.h` lies, or empty
   bool Precompile = true;     ///< use a precompiled header of LibTorch
+  bool SkipBodies = true;     ///< function bodies outside the project aren't read
 };
 
 /// Parses one unit and lowers it. What Clang reports is in `Unit::Errors`; a unit that could not even be started
 /// (an unusable command) has a fatal problem there.
-ir::Unit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &Rules, const ParseOptions &Options,
+/// `System` of the result holds what lies outside the project, `Own` the project's files.
+ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &Rules, const ParseOptions &Options,
                    const Overlay &Edited = {});
 
 /// Clang's resource folder: `Explicit`, beside the executable, the one baked in, or what `clang-19` says. Empty if

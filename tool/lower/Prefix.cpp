@@ -1,16 +1,16 @@
 //===- Prefix.cpp ---------------------------------------------------------===//
 #include "lower/Prefix.h"
+#include "units/Cache.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/FrontendActions.h"
 #include "clang/Tooling/Tooling.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/LockFileManager.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/SHA256.h"
-#include <mutex>
+#include <chrono>
 #include <set>
 
 using namespace llvm;
@@ -33,71 +33,106 @@ private:
   std::string Output;
 };
 
-std::string cacheDir() {
-  SmallString<256> Dir;
-  if (!path::cache_directory(Dir))
-    return "";
-  path::append(Dir, "accelerate-migrate", "pch");
-  return fs::create_directories(Dir) ? "" : Dir.str().str();
-}
+/// What a unit's first lines include: the text to precompile for it.
+class Preamble {
+public:
+  explicit Preamble(const Project &P) : P(P) {}
 
-/// Whether a file, or a project file that it includes by quotes, includes LibTorch, and nothing is defined before the
-/// includes end (a macro might change what LibTorch's headers say).
-bool wantsTorch(const Project &P, const std::string &File, bool &Plain, std::set<std::string> &Seen) {
-  if (!Seen.insert(File).second || !P.owns(File))
-    return false;
-  auto Buffer = MemoryBuffer::getFile(File);
-  if (!Buffer)
-    return false;
-  bool Wants = false, Defined = false;
-  SmallVector<StringRef, 0> Lines;
-  (*Buffer)->getBuffer().split(Lines, '\n');
-  for (StringRef Line : Lines) {
-    Line = Line.trim();
-    if (!Line.consume_front("#"))
-      continue;
-    Line = Line.ltrim();
-    if (Line.starts_with("define") || Line.starts_with("undef")) {
-      // An include guard's own line defines nothing that anybody else reads.
-      Defined |= Line.contains(' ') && Line.substr(Line.find(' ')).trim().contains(' ');
-    } else if (Line.consume_front("include")) {
+  /// Empty if the unit doesn't include LibTorch, or behind definitions that can't be repeated before it.
+  std::string textFor(const std::string &Source) {
+    scan(Source, /*Main=*/true);
+    return Torch && !TaintedBeforeTorch ? Text : "";
+  }
+
+private:
+  void scan(const std::string &File, bool Main) {
+    if (!Seen.insert(File).second || !P.owns(File))
+      return;
+    auto Buffer = MemoryBuffer::getFile(File);
+    if (!Buffer)
+      return;
+    int Conditionals = 0;
+    SmallVector<StringRef, 0> Lines;
+    (*Buffer)->getBuffer().split(Lines, '\n');
+    for (size_t I = 0; I != Lines.size(); ++I) {
+      StringRef Line = Lines[I].trim();
+      if (!Line.consume_front("#"))
+        continue;
       Line = Line.ltrim();
-      if (Line.starts_with("<torch/") || Line.starts_with("\"torch/")) {
-        Wants = true;
-        Plain &= !Defined;
-      } else if (Line.consume_front("\"")) {
-        SmallString<256> Next(path::parent_path(File));
-        path::append(Next, Line.take_until([](char C) { return C == '"'; }));
-        SmallString<256> Real;
-        if (!fs::real_path(Next, Real) && wantsTorch(P, Real.str().str(), Plain, Seen)) {
-          Wants = true;
-          Plain &= !Defined;
-        }
-      }
+      if (Line.starts_with("if"))
+        ++Conditionals;
+      else if (Line.starts_with("endif"))
+        --Conditionals;
+      else if (Line.starts_with("define") || Line.starts_with("undef"))
+        definition(Line, Main && Conditionals == 0);
+      else if (Line.consume_front("include"))
+        include(Line.ltrim(), File, Main && Conditionals == 0);
     }
   }
-  return Wants;
-}
+
+  void definition(StringRef Line, bool Repeatable) {
+    // An include guard's own line defines nothing that anybody else reads.
+    bool Guard = !Line.substr(Line.find(' ')).trim().contains(' ') && Line.starts_with("define") && !Repeatable;
+    if (Guard)
+      return;
+    if (Repeatable && !Line.ends_with("\\"))
+      Pending += ("#" + Line + "\n").str();
+    else
+      Tainted = true;
+  }
+
+  void include(StringRef Name, const std::string &File, bool Repeatable) {
+    if (Name.consume_front("\"")) {
+      Name = Name.take_until([](char C) { return C == '"'; });
+      if (!Name.starts_with("torch/")) {
+        SmallString<256> Next(path::parent_path(File)), Real;
+        path::append(Next, Name);
+        if (!fs::real_path(Next, Real))
+          scan(Real.str().str(), /*Main=*/false);
+        return;
+      }
+    } else if (Name.consume_front("<")) {
+      Name = Name.take_until([](char C) { return C == '>'; });
+    } else {
+      return;
+    }
+    if (Name.starts_with("torch/") && !Torch) {
+      Torch = true;
+      TaintedBeforeTorch = Tainted;
+      append("torch/torch.h");
+    }
+    // Other libraries' headers of the main file: one precompiled header for each set of them.
+    StringRef Folder = Name.split('/').first;
+    static const StringSet<> Cheap = {"sys", "bits", "linux", "arpa", "net", "netinet", "experimental", "accelerate"};
+    if (Repeatable && !Tainted && Name.contains('/') && Name != "torch/torch.h" && !Cheap.contains(Folder))
+      append(Name);
+  }
+
+  void append(StringRef Name) {
+    Text += Pending;
+    Pending.clear();
+    Text += ("#include <" + Name + ">\n").str();
+  }
+
+  const Project &P;
+  std::set<std::string> Seen;
+  std::string Text, Pending;
+  bool Torch = false, Tainted = false, TaintedBeforeTorch = false;
+};
 
 /// Everything that the header's contents depend on.
-std::string keyOf(ArrayRef<std::string> Args, StringRef Torch) {
-  SHA256 Hash;
-  auto Add = [&](StringRef S) {
-    Hash.update(S);
-    Hash.update(StringRef("\0", 1));
-  };
-  Add("prefix 1 " MIGRATE_VERSION);
-  for (const std::string &Arg : Args)
-    Add(Arg);
+std::string keyOf(ArrayRef<std::string> Args, StringRef Text, StringRef Torch) {
+  std::string Stamp;
   fs::file_status Status;
-  if (!fs::status(Torch, Status)) {
-    Add(std::to_string(Status.getSize()));
-    Add(std::to_string(Status.getLastModificationTime().time_since_epoch().count()));
-  }
-  return toHex(Hash.final(), /*LowerCase=*/true).substr(0, 32);
+  if (!fs::status(Torch, Status))
+    Stamp = std::to_string(Status.getSize()) + " " +
+            std::to_string(Status.getLastModificationTime().time_since_epoch().count());
+  std::vector<StringRef> Parts = {"prefix 2 " MIGRATE_VERSION, Text, Stamp};
+  append_range(Parts, Args);
+  return cacheKey(Parts);
 }
 
-/// The cache keeps the newest few: each is some 90 MB.
+/// The cache keeps those used last: each is some 90 MB.
 void prune(StringRef Dir) {
   constexpr size_t Kept = 6;
   std::vector<std::pair<sys::TimePoint<>, std::string>> Found;
@@ -113,10 +148,24 @@ void prune(StringRef Dir) {
   }
 }
 
+/// Headers that can't be precompiled once can't be soon after; in an hour somebody may have mended them.
+bool failedLately(const std::string &Marker) {
+  fs::file_status Status;
+  return !fs::status(Marker, Status) &&
+         std::chrono::system_clock::now() - Status.getLastModificationTime() < std::chrono::hours(1);
+}
+
+void writeFile(const std::string &Path, StringRef Text, std::error_code &EC) {
+  raw_fd_ostream OS(Path, EC);
+  if (!EC)
+    OS << Text;
+}
+
 bool build(const std::vector<std::string> &Args, StringRef Directory, const std::string &Header,
            const std::string &Out) {
   std::vector<std::string> Line = Args;
-  Line.insert(Line.end(), {"-x", "c++-header", Header});
+  // A library that is installed again without a change leaves it valid.
+  Line.insert(Line.end(), {"-fpch-validate-input-files-content", "-x", "c++-header", Header});
   auto FS = vfs::createPhysicalFileSystem();
   if (FS->setCurrentWorkingDirectory(Directory))
     return false;
@@ -133,9 +182,8 @@ std::string precompiledPrefix(const Project &P, const UnitCommand &Command, cons
                               const ParseOptions &Options) {
   if (!Options.Precompile)
     return "";
-  bool Plain = true;
-  std::set<std::string> Seen;
-  if (!wantsTorch(P, Command.Source, Plain, Seen) || !Plain)
+  std::string Text = Preamble(P).textFor(Command.Source);
+  if (Text.empty())
     return "";
   std::vector<std::string> Args;
   std::string Torch;
@@ -152,40 +200,33 @@ std::string precompiledPrefix(const Project &P, const UnitCommand &Command, cons
     if (Torch.empty() && !Dir.empty() && fs::exists(Dir + "/torch/torch.h"))
       Torch = (Dir + "/torch/torch.h").str();
   }
-  std::string Dir = cacheDir();
+  std::string Dir = cacheFolder("pch");
   if (Torch.empty() || Dir.empty())
     return "";
   // Relative paths in the flags mean something else in another folder.
   for (const std::string &Arg : Args)
     if (StringRef(Arg).starts_with("-I") && !path::is_absolute(StringRef(Arg).drop_front(2)) && Arg != "-I")
       return "";
-  std::string Base = Dir + "/" + keyOf(Args, Torch), Out = Base + ".pch";
-
-  static std::mutex InProcess; // the lock file is between processes
-  std::lock_guard<std::mutex> Guard(InProcess);
-  static std::set<std::string> Useless;
-  if (Useless.count(Out))
-    return "";
+  std::string Base = Dir + "/" + keyOf(Args, Text, Torch), Out = Base + ".pch", Failed = Base + ".failed";
   while (!fs::exists(Out)) {
+    if (failedLately(Failed))
+      return "";
     LockFileManager Lock(Out);
     if (Lock == LockFileManager::LFS_Shared) {
       Lock.waitForUnlock(120);
       continue; // made by the other process, or given up: then it's our turn
     }
     std::error_code EC;
-    {
-      raw_fd_ostream Header(Base + ".h", EC);
-      if (!EC)
-        Header << "#include <torch/torch.h>\n";
-    }
+    writeFile(Base + ".h", Text, EC);
     std::string Temporary = Out + "." + std::to_string(sys::Process::getProcessId());
     if (EC || !build(Args, Command.Command.Directory, Base + ".h", Temporary) || fs::rename(Temporary, Out)) {
       fs::remove(Temporary);
-      Useless.insert(Out);
+      writeFile(Failed, "", EC);
       return "";
     }
     prune(Dir);
   }
+  touch(Out);
   return Out;
 }
 

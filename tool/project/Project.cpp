@@ -1,10 +1,16 @@
 //===- Project.cpp --------------------------------------------------------===//
 #include "project/Project.h"
+#include "project/FileApi.h"
+#include "clang/Driver/Options.h"
 #include "clang/Tooling/JSONCompilationDatabase.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Option/ArgList.h"
+#include "llvm/Option/OptTable.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -42,7 +48,57 @@ std::string Project::display(StringRef P) const {
   return P.str();
 }
 
-/// The folder with the `compile_commands.json`: `-p`, else the only or the newest `build*/` here.
+/// The build folders that the presets in the current folder name (cmake-presets(7)).
+static std::vector<std::string> presetFolders() {
+  struct Preset {
+    std::string BinaryDir;
+    std::vector<std::string> Inherits;
+  };
+  std::map<std::string, Preset> Presets;
+  for (const char *Name : {"CMakePresets.json", "CMakeUserPresets.json"}) {
+    auto Buffer = MemoryBuffer::getFile(Name);
+    if (!Buffer)
+      continue;
+    Expected<json::Value> Value = json::parse((*Buffer)->getBuffer());
+    const json::Object *Root = Value ? Value->getAsObject() : nullptr;
+    if (!Value)
+      consumeError(Value.takeError());
+    const json::Array *Configure = Root ? Root->getArray("configurePresets") : nullptr;
+    if (!Configure)
+      continue;
+    for (const json::Value &Entry : *Configure) {
+      const json::Object *Object = Entry.getAsObject();
+      if (!Object)
+        continue;
+      Preset &P = Presets[Object->getString("name").value_or("").str()];
+      P.BinaryDir = Object->getString("binaryDir").value_or("").str();
+      if (std::optional<StringRef> Base = Object->getString("inherits"))
+        P.Inherits.push_back(Base->str());
+      else if (const json::Array *Bases = Object->getArray("inherits"))
+        for (const json::Value &Base : *Bases)
+          P.Inherits.push_back(Base.getAsString().value_or("").str());
+    }
+  }
+  std::vector<std::string> Folders;
+  for (const auto &[Name, Own] : Presets) {
+    // The nearest base that says where.
+    std::string Dir = Own.BinaryDir;
+    std::vector<std::string> Bases = Own.Inherits;
+    for (size_t I = 0; I != Bases.size() && Dir.empty() && I < 64; ++I)
+      if (auto Base = Presets.find(Bases[I]); Base != Presets.end()) {
+        Dir = Base->second.BinaryDir;
+        append_range(Bases, std::vector<std::string>(Base->second.Inherits));
+      }
+    for (const auto &[Macro, Text] : {std::pair<StringRef, StringRef>{"${sourceDir}", "."}, {"${presetName}", Name}})
+      for (size_t At = Dir.find(Macro); At != std::string::npos; At = Dir.find(Macro))
+        Dir.replace(At, Macro.size(), Text.str());
+    if (!Dir.empty())
+      Folders.push_back(Dir);
+  }
+  return Folders;
+}
+
+/// The folder with the `compile_commands.json`: `-p`, else the only one here, in `build*/` or where a preset builds.
 static Expected<std::string> findDatabase(StringRef BuildDir) {
   if (!BuildDir.empty()) {
     SmallString<256> File(BuildDir);
@@ -67,6 +123,10 @@ static Expected<std::string> findDatabase(StringRef BuildDir) {
       if (fs::exists(Sub->path() + "/compile_commands.json"))
         Found.push_back(Sub->path());
   }
+  for (const std::string &Folder : presetFolders())
+    if (fs::exists(Folder + "/compile_commands.json") &&
+        none_of(Found, [&](const std::string &Other) { return fs::equivalent(Folder, Other); }))
+      Found.push_back(Folder);
   if (Found.empty())
     return fail(Twine("no compile database here or in build*/; ") + HowToMakeADatabase);
   if (Found.size() > 1)
@@ -115,8 +175,24 @@ static std::string targetOf(const clang::tooling::CompileCommand &Command) {
   return End == std::string::npos ? "" : Object.substr(Begin, End - Begin);
 }
 
-/// Drops what only the user's compiler understands, and what changes nothing but the generated code.
-static void clean(clang::tooling::CompileCommand &Command) {
+/// Drops flags that Clang's driver doesn't know (GCC's own), and returns them.
+static std::vector<std::string> dropUnknown(std::vector<std::string> &Args) {
+  SmallVector<const char *, 64> Pointers;
+  for (const std::string &Arg : drop_begin(Args))
+    Pointers.push_back(Arg.c_str());
+  unsigned MissingIndex = 0, MissingCount = 0;
+  const opt::InputArgList List = clang::driver::getDriverOptTable().ParseArgs(
+      Pointers, MissingIndex, MissingCount, opt::Visibility(clang::driver::options::ClangOption));
+  std::vector<std::string> Unknown;
+  for (const opt::Arg *A : List.filtered(clang::driver::options::OPT_UNKNOWN))
+    Unknown.push_back(A->getAsString(List));
+  erase_if(Args, [&](const std::string &Arg) { return is_contained(Unknown, Arg); });
+  return Unknown;
+}
+
+/// Drops what only the user's compiler understands, and what changes nothing but the generated code. Returns what users
+/// should hear of.
+static std::vector<std::string> clean(clang::tooling::CompileCommand &Command) {
   static const StringSet<> WithValue = {"-o", "-MF", "-MT", "-MQ", "-include-pch", "-ccbin", "-Xcompiler"};
   std::vector<std::string> Args;
   for (size_t I = 0; I != Command.CommandLine.size(); ++I) {
@@ -145,7 +221,22 @@ static void clean(clang::tooling::CompileCommand &Command) {
   bool HasStd = any_of(Args, [](StringRef A) { return A.starts_with("-std="); });
   if (!HasStd)
     Args.insert(Args.begin() + 1, "-std=gnu++17"); // GCC's own default
+  std::vector<std::string> Unknown = dropUnknown(Args);
   Command.CommandLine = std::move(Args);
+  return Unknown;
+}
+
+/// LibTorch programs are C++: units in other languages hold nothing for us.
+static bool isCxx(StringRef Source) {
+  return !StringSwitch<bool>(path::extension(Source))
+              .Cases(".c", ".m", ".s", ".S", ".asm", true)
+              .Cases(".f", ".F", ".f90", ".F90", ".rc", ".ispc", true)
+              .Default(false);
+}
+
+static bool isCuda(StringRef Source) {
+  StringRef Extension = path::extension(Source);
+  return Extension == ".cu" || Extension == ".cuh" || Extension == ".hip";
 }
 
 Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string> &Sources,
@@ -181,7 +272,10 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
   }
 
   std::vector<std::string> Files;
+  std::map<std::string, unsigned> Unknown; // flags, and how many units have them
   for (clang::tooling::CompileCommand &Command : Commands) {
+    if (!isCxx(Command.Filename))
+      continue;
     SmallString<256> File(Command.Filename);
     fs::make_absolute(Command.Directory, File);
     std::string Real = realPath(File);
@@ -194,13 +288,17 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
     }
     UnitCommand Unit;
     Unit.Target = targetOf(Command);
-    clean(Command);
+    for (const std::string &Flag : clean(Command))
+      ++Unknown[Flag];
     Unit.Command = Command;
     Unit.Command.Filename = Real;
     Unit.Source = Real;
     Files.push_back(Real);
-    P.Units.push_back(std::move(Unit));
+    (isCuda(Real) ? P.CudaUnits : P.Units).push_back(std::move(Unit));
   }
+  for (const auto &[Flag, Count] : Unknown)
+    P.Notes.push_back("`" + Flag + "` is left out of " + std::to_string(Count) + (Count == 1 ? " unit's" : " units'") +
+                      " flags: Clang doesn't know it");
   if (P.SourceRoot.empty())
     P.SourceRoot = sourceRoot(P.BuildDir, Files);
   P.SourceRoot = realPath(P.SourceRoot);
@@ -208,7 +306,15 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
   if (P.DiffRoot.empty())
     P.DiffRoot = P.SourceRoot;
 
-  erase_if(P.Units, [&](const UnitCommand &Unit) { return !P.owns(Unit.Source); });
+  auto Foreign = [&](const UnitCommand &Unit) { return !P.owns(Unit.Source); };
+  erase_if(P.Units, Foreign);
+  erase_if(P.CudaUnits, Foreign);
+  if (!P.CudaUnits.empty())
+    P.Notes.push_back(std::to_string(P.CudaUnits.size()) +
+                      (P.CudaUnits.size() == 1 ? " CUDA source isn't read: " : " CUDA sources aren't read: ") +
+                      P.display(P.CudaUnits.front().Source) + (P.CudaUnits.size() > 1 ? ", ..." : ""));
+  if (!P.BuildDir.empty())
+    P.Targets = targetsOf(P.BuildDir);
   for (const std::string &Source : Sources) {
     std::string Real = realPath(Source);
     if (Real.empty())
@@ -218,6 +324,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
     // A header is read through the units that include it, so the whole project is read for it.
     if (path::extension(Real).starts_with(".h"))
       return P;
+    if (any_of(P.CudaUnits, [&](const UnitCommand &Unit) { return Unit.Source == Real; }))
+      continue;
     if (none_of(P.Units, [&](const UnitCommand &Unit) { return Unit.Source == Real; }))
       return fail("'" + Source + "' is not in the compile database '" + P.BuildDir +
                   "/compile_commands.json'; add it to a target and configure again");
@@ -240,6 +348,16 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
   stable_sort(P.Units, [](const UnitCommand &A, const UnitCommand &B) {
     return std::tie(A.Source, A.Target) < std::tie(B.Source, B.Target);
   });
+  // One unit may stand in the database several times (another configuration, another folder): the first is taken.
+  size_t Before = P.Units.size();
+  P.Units.erase(std::unique(P.Units.begin(), P.Units.end(),
+                            [](const UnitCommand &A, const UnitCommand &B) {
+                              return std::tie(A.Source, A.Target) == std::tie(B.Source, B.Target);
+                            }),
+                P.Units.end());
+  if (P.Units.size() != Before)
+    P.Notes.push_back(std::to_string(Before - P.Units.size()) +
+                      " more entries of the same units are left out: the first of each is taken");
   return P;
 }
 

@@ -4,6 +4,8 @@
 
 #include "clang/Tooling/CompilationDatabase.h"
 #include "llvm/Support/Error.h"
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,10 @@ struct UnitCommand {
 struct Project {
   std::string BuildDir, SourceRoot, DiffRoot;
   std::vector<UnitCommand> Units;
+  std::vector<UnitCommand> CudaUnits; ///< not read
+  std::vector<std::string> Notes;     ///< what was left out of the database and its flags, for users
+  /// Target -> the targets that are built into it, itself included; empty if CMake hasn't said.
+  std::map<std::string, std::set<std::string>> Targets;
 
   /// Whether a file may be edited: below the source root, not in a build folder.
   bool owns(llvm::StringRef RealPath) const;

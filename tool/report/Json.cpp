@@ -19,6 +19,8 @@ void printJson(const Result &R, const Project &P, raw_ostream &Out) {
           J.attribute("verdict", toString(Program.What));
           if (!Program.Reason.empty())
             J.attribute("reason", Text(Program.Reason));
+          if (Program.Incomplete)
+            J.attribute("incomplete", true);
           J.attributeArray("units", [&] {
             for (const std::string &Unit : Program.Units)
               J.value(Text(P.display(Unit)));
@@ -48,6 +50,8 @@ void printJson(const Result &R, const Project &P, raw_ostream &Out) {
           J.attribute("line", F.Line);
           J.attribute("column", F.Column);
           J.attribute("message", Text(F.Message));
+          if (F.Incomplete)
+            J.attribute("incomplete", true);
           if (!F.Chain.empty())
             J.attributeArray("evidence", [&] {
               for (const Finding::Step &S : F.Chain)

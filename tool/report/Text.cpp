@@ -16,7 +16,8 @@ void printSummary(const Result &R, const Project &P, bool Applied, raw_ostream &
     Err << (F.Path.empty() ? "accelerate-migrate" : P.display(F.Path));
     if (F.Line)
       Err << ":" << F.Line << ":" << F.Column;
-    Err << ": " << toString(F.Level) << ": " << F.Message << " [" << F.Code << " " << F.Name << "]\n";
+    Err << ": " << toString(F.Level) << ": " << F.Message << " [" << F.Code << " " << F.Name << "]"
+        << (F.Incomplete ? " (analysis incomplete: the program doesn't parse)" : "") << "\n";
     for (const Finding::Step &S : F.Chain)
       Err << "  " << P.display(S.Path) << ":" << S.Line << ": " << S.What << "\n";
   }
@@ -24,6 +25,8 @@ void printSummary(const Result &R, const Project &P, bool Applied, raw_ostream &
     Err << "accelerate-migrate: " << Program.Name << ": " << toString(Program.What);
     if (!Program.Reason.empty())
       Err << " (" << Program.Reason << ")";
+    else if (Program.Incomplete)
+      Err << " (analysis incomplete: it doesn't parse)";
     Err << "\n";
   }
   if (!R.Edits.empty())

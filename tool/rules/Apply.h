@@ -16,6 +16,7 @@ struct Finding {
   Severity Level = Severity::Note;
   std::string Path;
   uint32_t Line = 0, Column = 0;
+  bool Incomplete = false; ///< some of the program doesn't compile here: there may be more, or less, to it
   struct Step {
     std::string Path, What;
     uint32_t Line = 0;

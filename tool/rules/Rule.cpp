@@ -1,5 +1,6 @@
 //===- Rule.cpp -----------------------------------------------------------===//
 #include "rules/Rule.h"
+#include "units/Cache.h"
 #include "clang/ASTMatchers/Dynamic/Diagnostics.h"
 #include "clang/ASTMatchers/Dynamic/Parser.h"
 #include "llvm/Support/FileSystem.h"
@@ -150,6 +151,19 @@ Expected<RuleSet> RuleSet::load(StringRef Dir) {
       return E;
   sort(Set.Rules, [](const Rule &A, const Rule &B) { return A.Code < B.Code; });
   return Set;
+}
+
+std::string RuleSet::digest(StringRef Dir) {
+  std::map<std::string, std::string> Texts;
+  std::error_code EC;
+  for (sys::fs::directory_iterator It(Dir, EC), End; !EC && It != End; It.increment(EC))
+    if (StringRef(It->path()).ends_with(".yaml"))
+      if (auto Buffer = MemoryBuffer::getFile(It->path()))
+        Texts[It->path()] = (*Buffer)->getBuffer();
+  std::vector<StringRef> Parts;
+  for (const auto &[Path, Text] : Texts)
+    Parts.insert(Parts.end(), {Path, Text});
+  return cacheKey(Parts);
 }
 
 const Rule *RuleSet::byCode(StringRef CodeOrName) const {

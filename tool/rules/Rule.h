@@ -53,6 +53,9 @@ public:
   /// Reads every `*.yaml` below `Dir` but the operation tables. An error names the file, line and column.
   static llvm::Expected<RuleSet> load(llvm::StringRef Dir);
 
+  /// A hash of all that the folder's rules and tables say.
+  static std::string digest(llvm::StringRef Dir);
+
   const std::vector<Rule> &rules() const { return Rules; }
   const Rule *byCode(llvm::StringRef CodeOrName) const;
   /// The rules that a fact of this name drives.

@@ -1,0 +1,385 @@
+//===- Migrator.cpp -------------------------------------------------------===//
+#include "Migrator.h"
+#include "edit/Format.h"
+#include "infer/Interpreter.h"
+#include "infer/Structure.h"
+#include "project/CMakeEdit.h"
+#include "report/Dump.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+
+namespace migrate {
+
+static bool trains(const ir::Unit &Code) {
+  return !Code.Distributed.empty() || any_of(Code.Exprs, [](const ir::Expr &E) { return isBackward(E); });
+}
+
+const std::string &Migrator::text(const std::string &Path, const Overlay &Edited) {
+  if (auto It = Edited.find(Path); It != Edited.end())
+    return It->second;
+  auto [It, New] = Disk.try_emplace(Path);
+  if (New)
+    if (auto Buffer = MemoryBuffer::getFile(Path, /*IsText=*/false, /*RequiresNullTerminator=*/false))
+      It->second = (*Buffer)->getBuffer().str();
+  return It->second;
+}
+
+/// Links the units into programs, and applies the rules to each.
+std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const Overlay &Edited) {
+  std::vector<Plan> Plans;
+  FileTexts Texts = [&](const std::string &Path) -> const std::string & { return text(Path, Edited); };
+  std::vector<ir::Unit> Unused;
+  for (Program &P : link(std::move(Read), Tree, Unused)) {
+    Roles R(P);
+    Findings F = Interpreter(P, R, Table).run();
+    auto Slice = [&](const ir::Range &Where) {
+      return Where.valid() ? Texts(P.Code.Files[Where.File].Path).substr(Where.Begin, Where.End - Where.Begin) : "";
+    };
+    if (!O.Dump.empty() && Edited.empty())
+      dump(O.Dump, P, R, F, Tree, Texts, Out);
+    Plan &New = Plans.emplace_back();
+    if (trains(P.Code)) {
+      New.M = applyRules(P, deriveFacts(P, R, F, Slice), Rules, Texts);
+      if (!P.Code.Distributed.empty())
+        refuseDistributed(P, New.M);
+      if (!New.M.Edits.empty() && !Tree.BuildDir.empty())
+        for (const std::string &Target : targets(P, New.M))
+          linkRuntime(Tree, Target, Rules, Texts, New.M);
+    }
+    New.P = std::move(P);
+  }
+  if (Edited.empty())
+    leftOver(Unused);
+  return Plans;
+}
+
+/// The program's own target, and those of libraries whose sources are edited.
+std::vector<std::string> Migrator::targets(const Program &P, const Migration &M) const {
+  std::vector<std::string> Names;
+  for (const UnitCommand &Unit : Tree.Units) {
+    bool Edited = any_of(M.Edits, [&](const Edit &E) { return E.Path == Unit.Source; });
+    bool Main = is_contained(P.Sources, Unit.Source) && Unit.Target == P.Name;
+    if ((Main || (Edited && is_contained(P.Sources, Unit.Source))) && !is_contained(Names, Unit.Target))
+      Names.push_back(Unit.Target);
+  }
+  return Names;
+}
+
+/// The program shares its work out by itself; then that is all there is to say about it.
+void Migrator::refuseDistributed(const Program &P, Migration &M) const {
+  M.Findings.clear();
+  M.Edits.clear();
+  for (const Rule *R : Rules.byFact("distributed-already")) {
+    Finding X;
+    X.Code = R->Code;
+    X.Name = R->Name;
+    X.Level = R->Level;
+    auto [Name, Where] = StringRef(P.Code.Distributed.front()).split(" at ");
+    X.Message = R->Message + ": `" + Name.str() + "`";
+    auto [Path, Line] = Where.rsplit(':');
+    X.Path = Path.str();
+    Line.getAsInteger(10, X.Line);
+    X.Column = 1;
+    M.Findings.push_back(std::move(X));
+  }
+}
+
+void Migrator::reportErrors(const std::vector<ir::Unit> &Read) {
+  for (const ir::Unit &U : Read) {
+    if (U.Errors.empty())
+      continue;
+    for (const ir::Problem &E : U.Errors)
+      Errors[U.Source].insert(E.Message);
+    for (const ir::Problem &E : ArrayRef(U.Errors).take_front(5)) {
+      Err << Tree.display(E.Path.empty() ? U.Source : E.Path);
+      if (E.Line)
+        Err << ":" << E.Line << ":" << E.Column;
+      Err << ": error: " << E.Message << "\n";
+    }
+    Err << "accelerate-migrate: error: '" << Tree.display(U.Source) << "' doesn't parse (" << U.Errors.size()
+        << (U.Errors.size() == 1 ? " error" : " errors") << "); build it first, then migrate it\n";
+  }
+}
+
+/// Training code that no `main` in sight runs can't be followed; it must not be passed over in silence.
+void Migrator::leftOver(const std::vector<ir::Unit> &Unused) {
+  for (const ir::Unit &U : Unused)
+    for (const ir::Expr &E : U.Exprs) {
+      if (!isBackward(E) || !E.Where.valid())
+        continue;
+      for (const Rule *R : Rules.byFact("no-program")) {
+        Finding X;
+        X.Code = R->Code;
+        X.Name = R->Name;
+        X.Level = R->Level;
+        X.Message = R->Message;
+        X.Path = U.Files[E.Where.File].Path;
+        X.Line = E.Where.Line;
+        X.Column = E.Where.Column;
+        Final.Findings.push_back(std::move(X));
+      }
+      break;
+    }
+}
+
+/// A call of `backward` in a CUDA source is training that isn't seen; a function of that name is some kernel's.
+static uint32_t trainingLine(StringRef Text) {
+  for (size_t At = Text.find("backward"); At != StringRef::npos; At = Text.find("backward", At + 1)) {
+    StringRef Before = Text.take_front(At).rtrim(), After = Text.substr(At + strlen("backward")).ltrim();
+    if ((Before.ends_with(".") || Before.ends_with("->")) && After.starts_with("("))
+      return Text.take_front(At).count('\n') + 1;
+  }
+  return 0;
+}
+
+void Migrator::cudaUnits(std::vector<Plan> &Plans) {
+  for (const UnitCommand &Unit : Tree.CudaUnits) {
+    uint32_t Line = trainingLine(text(Unit.Source, {}));
+    if (Line == 0)
+      continue;
+    for (const Rule *R : Rules.byFact("cuda-unit")) {
+      Finding X;
+      X.Code = R->Code;
+      X.Name = R->Name;
+      X.Level = R->Level;
+      X.Message = R->Message;
+      X.Path = Unit.Source;
+      X.Line = Line;
+      X.Column = 1;
+      bool Found = false;
+      for (Plan &Of : Plans)
+        if (!Unit.Target.empty() && Of.P.Name == Unit.Target) {
+          Of.M.Findings.push_back(X);
+          Found = true;
+        }
+      if (!Found)
+        Final.Findings.push_back(X);
+    }
+  }
+}
+
+void Migrator::decide(Plan &Of) {
+  Of.Result.Name = Of.P.Name;
+  Of.Result.Units = Of.P.Sources;
+  Of.Broken = any_of(Of.P.Sources, [&](const std::string &S) { return Errors.count(S) != 0; });
+  auto Refusal = find_if(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Refusal; });
+  // What stands in code that doesn't compile wasn't understood.
+  bool EditsBroken = Of.Broken && any_of(Of.P.Code.Functions, [&](const ir::Function &F) {
+    return F.Broken && F.Where.valid() && any_of(Of.M.Edits, [&](const Edit &E) {
+             return E.Path == Of.P.Code.Files[F.Where.File].Path && F.Where.Begin <= E.Begin && E.End <= F.Where.End;
+           });
+  });
+  if (Of.Broken && Of.P.Code.Distributed.empty() && (!O.AllowErrors || EditsBroken)) {
+    Of.Result.What = Verdict::Refused;
+    Of.Result.Reason = "it doesn't parse";
+    if (!Of.M.Edits.empty() && Refusal == Of.M.Findings.end() && !EditsBroken)
+      Of.Result.Reason += "; what could be read wants " + std::to_string(Of.M.Edits.size()) +
+                          (Of.M.Edits.size() == 1 ? " edit" : " edits") + ", which --allow-errors shows";
+    Of.M.Edits.clear();
+  } else if (Refusal != Of.M.Findings.end()) {
+    Of.Result.What = Verdict::Refused;
+    Of.Result.Reason =
+        Refusal->Code + " " + Refusal->Name + " at " + Tree.display(Refusal->Path) + ":" + std::to_string(Refusal->Line);
+    Of.M.Edits.clear();
+  } else if (Of.M.Edits.empty()) {
+    Of.Result.What = Verdict::NothingToDo;
+  } else {
+    Of.Result.What = Of.M.Findings.empty() && !Of.Broken ? Verdict::Migrated : Verdict::MigratedWithNotes;
+  }
+  Of.Result.Incomplete = Of.Broken;
+  for (Finding &F : Of.M.Findings) {
+    F.Incomplete = Of.Broken && Of.P.Code.Distributed.empty();
+    if (none_of(Final.Findings, [&](const Finding &Other) { return Other.key() == F.key(); }))
+      Final.Findings.push_back(F);
+  }
+}
+
+/// Takes the program out of what is edited; the reason is a finding.
+void Migrator::refuse(Plan &Of, StringRef Code, std::string Message) {
+  Finding X;
+  X.Code = Code.str();
+  if (const Rule *R = Rules.byCode(Code))
+    X.Name = R->Name;
+  X.Level = Severity::Refusal;
+  X.Message = std::move(Message);
+  Of.Result.What = Verdict::Refused;
+  Of.Result.Reason = X.Code + " " + X.Name;
+  Of.M.Edits.clear();
+  if (none_of(Final.Findings, [&](const Finding &Other) { return Other.key() == X.key(); }))
+    Final.Findings.push_back(std::move(X));
+}
+
+/// Two programs that share a file must want the same of it; true if some didn't, and were refused.
+bool Migrator::disagreements(std::vector<Plan> &Plans) {
+  using Wanted = std::map<std::string, std::set<std::tuple<uint32_t, uint32_t, std::string>>>;
+  std::vector<Wanted> All(Plans.size());
+  std::vector<StringSet<>> Holds(Plans.size());
+  for (size_t I = 0; I != Plans.size(); ++I) {
+    for (const Edit &E : Plans[I].M.Edits)
+      if (!StringRef(E.Path).ends_with(".txt"))
+        All[I][E.Path].insert({E.Begin, E.End, E.Text});
+    for (const ir::File &F : Plans[I].P.Code.Files)
+      Holds[I].insert(F.Path);
+  }
+  bool Any = false;
+  for (size_t I = 0; I != Plans.size(); ++I)
+    for (const auto &[Path, Edits] : All[I]) {
+      if (!Plans[I].migrated())
+        break;
+      for (size_t J = 0; J != Plans.size(); ++J) {
+        if (I == J || !Holds[J].contains(Path) || !trains(Plans[J].P.Code))
+          continue;
+        auto Other = All[J].find(Path);
+        if (Other != All[J].end() && Other->second == Edits)
+          continue;
+        const auto &[A, B] = std::minmax(I, J);
+        std::string Message = "programs `" + Plans[A].P.Name + "` and `" + Plans[B].P.Name +
+                              "` need different edits in " + Tree.display(Path);
+        refuse(Plans[I], "AM0903", Message);
+        if (Plans[J].migrated())
+          refuse(Plans[J], "AM0903", Message);
+        Any = true;
+        break;
+      }
+    }
+  return Any;
+}
+
+/// The edits of all programs that are migrated, and what they make of the files.
+Error Migrator::merge(const std::vector<Plan> &Plans) {
+  Final.Edits.clear();
+  Final.Texts.clear();
+  for (const Plan &Of : Plans)
+    if (Of.migrated())
+      append_range(Final.Edits, Of.M.Edits);
+  if (Error E = mergeEdits(Final.Edits))
+    return E;
+  for (const Edit &E : Final.Edits)
+    if (!Final.Texts.count(E.Path)) {
+      const std::string &Before = text(E.Path, {});
+      Final.Texts[E.Path] = {
+          Before, formatTouched(E.Path, Tree.DiffRoot, applyEdits(Before, Final.Edits, E.Path), Final.Edits)};
+    }
+  return Error::success();
+}
+
+/// What an edited unit reports that it didn't report before is our doing.
+bool Migrator::compiles(std::vector<Plan> &Plans, const std::vector<ir::Unit> &Read) {
+  bool All = true;
+  for (const ir::Unit &U : Read)
+    for (const ir::Problem &E : U.Errors) {
+      if (auto Before = Errors.find(U.Source); Before != Errors.end() && Before->second.count(E.Message))
+        continue;
+      for (Plan &Of : Plans)
+        if (Of.migrated() && is_contained(Of.P.Sources, U.Source)) {
+          refuse(Of, "AM0901", "the edited program doesn't compile: " + Tree.display(E.Path) + ":" +
+                                   std::to_string(E.Line) + ": " + E.Message);
+          All = false;
+        }
+    }
+  return All;
+}
+
+/// The edited text is parsed again, in memory: it must compile, and migrating it must change nothing. Programs that
+/// fail are refused; false if there are any.
+bool Migrator::verify(std::vector<Plan> &Plans) {
+  Overlay Edited;
+  for (const auto &[Path, Text] : Final.Texts)
+    Edited[Path] = Text.second;
+  std::vector<ir::Unit> Read = Units.read(Edited);
+  if (!compiles(Plans, Read))
+    return false;
+  if (O.Verify == VerifyMode::Compile) {
+    // As the compiler reads it, bodies of other people's templates included. Nothing is kept.
+    Project Touched = Tree;
+    erase_if(Touched.Units, [&](const UnitCommand &Command) {
+      return none_of(Plans, [&](const Plan &Of) {
+        return Of.migrated() && is_contained(Of.P.Sources, Command.Source);
+      });
+    });
+    ReaderOptions Whole;
+    Whole.Parsing = Parsing;
+    Whole.Parsing.Precompile = Whole.Parsing.SkipBodies = false;
+    Whole.Prefilter = Whole.Cache = false;
+    Whole.Isolate = O.Isolate;
+    Whole.Jobs = O.Jobs;
+    StatusLine Status(Err, !O.Quiet);
+    if (!compiles(Plans, Reader(Touched, Rules, Whole, Status).read(Edited)))
+      return false;
+  }
+  bool All = true;
+  for (const Plan &Again : analyse(std::move(Read), Edited)) {
+    auto Of = find_if(Plans, [&](const Plan &P) { return P.P.Name == Again.P.Name && P.P.Sources == Again.P.Sources; });
+    if (Of == Plans.end() || !Of->migrated())
+      continue;
+    if (!Again.M.Edits.empty()) {
+      const Edit &E = Again.M.Edits.front();
+      refuse(*Of, "AM0904", "a second migration of `" + Of->P.Name + "` would edit " + Tree.display(E.Path) + ":" +
+                                std::to_string(E.Line) + " again (" + E.Code + " " + E.Name + ")");
+      All = false;
+      continue;
+    }
+    for (const Finding &F : Again.M.Findings)
+      if (F.Level == Severity::Refusal && Of->migrated()) {
+        refuse(*Of, "AM0904", "the migrated `" + Of->P.Name + "` isn't satisfied: " + F.Message + " (" +
+                                  Tree.display(F.Path) + ":" + std::to_string(F.Line) + ")");
+        All = false;
+      }
+  }
+  return All;
+}
+
+Result Migrator::run() {
+  std::vector<ir::Unit> Read = Units.read();
+  reportErrors(Read);
+  Final.Unparsed = !Errors.empty();
+  std::vector<Plan> Plans = analyse(std::move(Read), {});
+  if (!O.Dump.empty())
+    return std::move(Final);
+  cudaUnits(Plans);
+  for (Plan &Of : Plans)
+    decide(Of);
+  // Each round refuses a program at least, so it ends.
+  while (true) {
+    while (disagreements(Plans))
+      ;
+    if (Error E = merge(Plans)) {
+      std::string Message = llvm::toString(std::move(E));
+      for (Plan &Of : Plans)
+        if (Of.migrated())
+          refuse(Of, "AM0902", Message);
+      Final.Unverified = true;
+      cantFail(merge(Plans));
+    }
+    if (O.Verify == VerifyMode::None || Final.Texts.empty())
+      break;
+    if (Parsing.RuntimeInclude.empty()) {
+      for (Plan &Of : Plans)
+        if (Of.migrated())
+          refuse(Of, "AM0901",
+                 "the runtime's headers aren't found, so the result can't be checked; name their folder with "
+                 "--runtime-include, or use --no-verify");
+      Final.Unverified = true;
+      continue;
+    }
+    if (verify(Plans))
+      break;
+    Final.Unverified = true;
+  }
+  for (Plan &Of : Plans)
+    Final.Programs.push_back(std::move(Of.Result));
+  for (size_t I : Units.skippedPrograms())
+    Final.Programs.push_back({programName(Tree.Units[I].Source, Tree.Units[I].Target),
+                              Verdict::NothingToDo,
+                              {Tree.Units[I].Source},
+                              "",
+                              false});
+  llvm::stable_sort(Final.Programs, [](const ProgramResult &A, const ProgramResult &B) { return A.Name < B.Name; });
+  llvm::stable_sort(Final.Findings, [](const Finding &A, const Finding &B) { return A.key() < B.key(); });
+  return std::move(Final);
+}
+
+} // namespace migrate

@@ -1,0 +1,64 @@
+//===- Migrator.h - From units to a verified result -----------------------===//
+#ifndef ACCELERATE_MIGRATE_MIGRATOR_H
+#define ACCELERATE_MIGRATE_MIGRATOR_H
+
+#include "Driver.h"
+#include "infer/Operations.h"
+#include "units/Reader.h"
+
+namespace migrate {
+
+/// The middle of the run: reads the units, links them into programs, decides about each, merges what is to be edited and
+/// verifies it. Programs stand or fall one by one: one that is refused, or whose result fails verification, takes only
+/// those with it that need the same files to be edited.
+class Migrator {
+public:
+  Migrator(const Options &O, const Project &Tree, const RuleSet &Rules, const OperationTable &Table,
+           const ParseOptions &Parsing, Reader &Units, llvm::raw_ostream &Out, llvm::raw_ostream &Err)
+      : O(O), Tree(Tree), Rules(Rules), Table(Table), Parsing(Parsing), Units(Units), Out(Out), Err(Err) {}
+
+  Result run();
+
+  /// The texts that were read beside the units (CMake files).
+  const std::map<std::string, std::string> &texts() const { return Disk; }
+
+private:
+  struct Plan {
+    Program P;
+    Migration M;
+    ProgramResult Result;
+    bool Broken = false;
+    bool migrated() const {
+      return Result.What == Verdict::Migrated || Result.What == Verdict::MigratedWithNotes;
+    }
+  };
+
+  const std::string &text(const std::string &Path, const Overlay &Edited);
+  std::vector<Plan> analyse(std::vector<ir::Unit> Read, const Overlay &Edited);
+  std::vector<std::string> targets(const Program &P, const Migration &M) const;
+  void refuseDistributed(const Program &P, Migration &M) const;
+  void reportErrors(const std::vector<ir::Unit> &Read);
+  void leftOver(const std::vector<ir::Unit> &Unused);
+  void cudaUnits(std::vector<Plan> &Plans);
+  void decide(Plan &Of);
+  void refuse(Plan &Of, llvm::StringRef Code, std::string Message);
+  bool disagreements(std::vector<Plan> &Plans);
+  llvm::Error merge(const std::vector<Plan> &Plans);
+  bool verify(std::vector<Plan> &Plans);
+  bool compiles(std::vector<Plan> &Plans, const std::vector<ir::Unit> &Read);
+
+  const Options &O;
+  const Project &Tree;
+  const RuleSet &Rules;
+  const OperationTable &Table;
+  const ParseOptions &Parsing;
+  Reader &Units;
+  llvm::raw_ostream &Out, &Err;
+  std::map<std::string, std::string> Disk;
+  std::map<std::string, std::set<std::string>> Errors; ///< by unit: what didn't compile before
+  Result Final;
+};
+
+} // namespace migrate
+
+#endif

@@ -1,0 +1,46 @@
+//===- Format.cpp ---------------------------------------------------------===//
+#include "edit/Format.h"
+#include "clang/Format/Format.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace migrate {
+
+static bool hasStyle(StringRef Path, StringRef Root) {
+  for (StringRef Dir = sys::path::parent_path(Path); Dir.starts_with(Root) && !Dir.empty();
+       Dir = sys::path::parent_path(Dir))
+    if (sys::fs::exists(Dir + "/.clang-format") || sys::fs::exists(Dir + "/_clang-format"))
+      return true;
+  return false;
+}
+
+std::string formatTouched(StringRef Path, StringRef Root, std::string After, const std::vector<Edit> &Merged) {
+  if (StringRef(Path).ends_with(".txt") || StringRef(Path).ends_with(".cmake") || !hasStyle(Path, Root))
+    return After;
+  Expected<clang::format::FormatStyle> Style = clang::format::getStyle("file", Path, "none", After);
+  if (!Style) {
+    consumeError(Style.takeError());
+    return After;
+  }
+  if (Style->DisableFormat)
+    return After;
+  std::vector<clang::tooling::Range> Touched;
+  int64_t Shift = 0;
+  for (const Edit &E : Merged) {
+    if (E.Path != Path)
+      continue;
+    Touched.emplace_back(E.Begin + Shift, E.Text.size());
+    Shift += static_cast<int64_t>(E.Text.size()) - (E.End - E.Begin);
+  }
+  clang::tooling::Replacements Changes = clang::format::reformat(*Style, After, Touched, Path);
+  Expected<std::string> Formatted = clang::tooling::applyAllReplacements(After, Changes);
+  if (!Formatted) {
+    consumeError(Formatted.takeError());
+    return After;
+  }
+  return *Formatted;
+}
+
+} // namespace migrate

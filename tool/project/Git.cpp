@@ -1,0 +1,41 @@
+//===- Git.cpp ------------------------------------------------------------===//
+#include "project/Git.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+
+using namespace llvm;
+
+namespace migrate {
+
+/// What `git -C Root ARGS...` prints; no value if it fails.
+static std::optional<std::string> git(StringRef Program, StringRef Root, ArrayRef<StringRef> Args) {
+  SmallString<128> Output;
+  if (sys::fs::createTemporaryFile("accelerate-migrate", "git", Output))
+    return std::nullopt;
+  FileRemover Remover(Output);
+  SmallVector<StringRef, 16> Line = {Program, "-C", Root};
+  Line.append(Args.begin(), Args.end());
+  if (sys::ExecuteAndWait(Program, Line, std::nullopt, {StringRef(""), StringRef(Output), StringRef("")}) != 0)
+    return std::nullopt;
+  auto Buffer = MemoryBuffer::getFile(Output);
+  return Buffer ? std::optional((*Buffer)->getBuffer().str()) : std::nullopt;
+}
+
+std::string uncommitted(StringRef Root, ArrayRef<std::string> Paths) {
+  ErrorOr<std::string> Program = sys::findProgramByName("git");
+  if (!Program || !git(*Program, Root, {"rev-parse", "--is-inside-work-tree"}))
+    return "";
+  if (auto Changed = git(*Program, Root, {"status", "--porcelain", "--untracked-files=no"}))
+    if (StringRef First = StringRef(*Changed).split('\n').first; !First.empty())
+      return "'" + First.drop_front(3).str() + "' has changes that aren't committed";
+  for (const std::string &Path : Paths)
+    if (!git(*Program, Root, {"ls-files", "--error-unmatch", "--", Path}))
+      return "git doesn't know '" + Path + "'";
+  return "";
+}
+
+} // namespace migrate

@@ -1,0 +1,18 @@
+//===- Git.h - What git says about the tree -------------------------------===//
+#ifndef ACCELERATE_MIGRATE_PROJECT_GIT_H
+#define ACCELERATE_MIGRATE_PROJECT_GIT_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <string>
+#include <vector>
+
+namespace migrate {
+
+/// Why writing `Paths` could not be taken back with git: a tracked file below `Root` that has changes which aren't
+/// committed, or one of `Paths` that git doesn't know. Empty if all is well, or `Root` is no git work tree.
+std::string uncommitted(llvm::StringRef Root, llvm::ArrayRef<std::string> Paths);
+
+} // namespace migrate
+
+#endif

@@ -1,0 +1,172 @@
+//===- Reader.cpp ---------------------------------------------------------===//
+#include "units/Reader.h"
+#include "units/Prefilter.h"
+#include "units/Workers.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+
+namespace migrate {
+
+// A lowered unit takes some hundred kilobytes, a list of system headers some hundred more.
+static constexpr uint64_t UnitsBound = 256u << 20, ListsBound = 64u << 20;
+
+Reader::Reader(const Project &P, const RuleSet &Rules, ReaderOptions Options, StatusLine &Status)
+    : P(P), Rules(Rules), O(std::move(Options)), Status(Status), Memory(P.Units.size()), Skip(P.Units.size()) {
+  if (O.Cache) {
+    Units = Cache(cacheFolder("units"));
+    Lists = Cache(cacheFolder("lists"));
+  }
+  if (O.Prefilter) {
+    Prefiltered Words = prefilter(P);
+    Skip = std::move(Words.Skip);
+    SkippedPrograms = std::move(Words.Programs);
+    append_range(From.Own, Words.Read);
+  }
+  Counts.Skipped = count(Skip, true);
+}
+
+/// All that is known of a unit's meaning before it is read.
+std::string Reader::keyOf(const UnitCommand &Command, const Overlay &Edited) const {
+  std::vector<StringRef> Parts = {O.Identity,
+                                  Command.Source,
+                                  Command.Target,
+                                  Command.Command.Directory,
+                                  P.SourceRoot,
+                                  P.BuildDir,
+                                  O.Parsing.ResourceDir,
+                                  O.Parsing.RuntimeInclude,
+                                  O.Parsing.Precompile ? "pch" : "",
+                                  O.Parsing.SkipBodies ? "skip" : ""};
+  append_range(Parts, Command.Command.CommandLine);
+  std::unique_ptr<MemoryBuffer> Disk;
+  if (auto It = Edited.find(Command.Source); It != Edited.end()) {
+    Parts.push_back(It->second);
+  } else if (auto Buffer = MemoryBuffer::getFile(Command.Source, /*IsText=*/false, /*RequiresNullTerminator=*/false)) {
+    Disk = std::move(*Buffer);
+    Parts.push_back(Disk->getBuffer());
+  }
+  // The same unit behind edited headers has an entry of its own.
+  Parts.push_back(Edited.empty() ? "" : "edited");
+  return cacheKey(Parts);
+}
+
+bool Reader::listHolds(const Cache &Lists, StringRef Name, DependencyCheck &Check) {
+  std::unique_ptr<MemoryBuffer> Bytes = Lists.find(Name);
+  if (!Bytes)
+    return false;
+  std::optional<std::vector<Dependency>> List = deserialiseDependencies(Bytes->getBuffer());
+  return List && Check.hold(*List);
+}
+
+std::optional<ReadUnit> Reader::reuse(size_t I, const std::string &Key, DependencyCheck &Check) {
+  // Read in this run already, and not touched by the edits.
+  if (!Memory[I].empty())
+    if (std::optional<ReadUnit> U = deserialise(Memory[I]); U && Check.hold(U->Own))
+      return U;
+  std::unique_ptr<MemoryBuffer> Bytes = Units.find(Key);
+  if (!Bytes)
+    return std::nullopt;
+  std::optional<ReadUnit> U = deserialise(Bytes->getBuffer());
+  if (!U || !Check.hold(U->Own))
+    return std::nullopt;
+  auto [It, New] = ListHolds.try_emplace(U->SystemList, false);
+  if (New)
+    It->second = listHolds(Lists, U->SystemList, Check);
+  if (!It->second)
+    return std::nullopt;
+  Memory[I] = Bytes->getBuffer().str();
+  return U;
+}
+
+void Reader::keep(size_t I, const std::string &Key, ReadUnit U) {
+  std::string List = serialise(U.System);
+  U.SystemList = cacheKey({List});
+  U.System.clear();
+  std::string Bytes = serialise(U);
+  if (O.Cache) {
+    // The list first: a unit without its list would never be found to hold.
+    if (!Lists.find(U.SystemList))
+      Lists.store(U.SystemList, List);
+    Units.store(Key, Bytes);
+  }
+  ListHolds[U.SystemList] = true;
+  noteSources(U);
+  Memory[I] = std::move(Bytes);
+}
+
+void Reader::noteSources(const ReadUnit &U) {
+  if (Checking)
+    return; // edited texts aren't what the run depends on: their originals are known
+  append_range(From.Own, U.Own);
+  From.System.insert(U.SystemList);
+}
+
+std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
+  DependencyCheck Check(Edited);
+  bool First = Edited.empty();
+  Checking = !First;
+  std::vector<std::optional<ir::Unit>> Read(P.Units.size());
+  std::vector<size_t> Jobs;
+  std::vector<std::string> Keys(P.Units.size());
+  for (size_t I = 0; I != P.Units.size(); ++I) {
+    if (Skip[I])
+      continue;
+    Keys[I] = keyOf(P.Units[I], Edited);
+    if (std::optional<ReadUnit> Known = reuse(I, Keys[I], Check)) {
+      ++Counts.Cached;
+      noteSources(*Known);
+      Read[I] = std::move(Known->Unit);
+    } else {
+      Jobs.push_back(I);
+    }
+  }
+
+  WorkerOptions Workers;
+  // A LibTorch unit takes about 250 MB behind the precompiled header, 900 without.
+  Workers.Jobs = O.Jobs ? O.Jobs : jobsFor(O.Parsing.Precompile ? 400u << 20 : 1u << 30);
+  Workers.Isolate = O.Isolate;
+  size_t Done = 0;
+  runJobs(
+      Jobs.size(), Workers,
+      [&](size_t J) { return serialise(parseUnit(P, P.Units[Jobs[J]], Rules, O.Parsing, Edited)); },
+      [&](size_t J) {
+        Status.show(Done, Jobs.size(),
+                    (First ? "reading " : "checking ") + P.display(P.Units[Jobs[J]].Source));
+      },
+      [&](size_t J, Outcome Result) {
+        size_t I = Jobs[J];
+        Status.show(++Done, Jobs.size(), (First ? "reading " : "checking ") + P.display(P.Units[I].Source));
+        ++Counts.Parsed;
+        std::optional<ReadUnit> U;
+        if (Result.Failure.empty())
+          U = deserialise(Result.Bytes);
+        if (U) {
+          Read[I] = U->Unit;
+          keep(I, Keys[I], std::move(*U));
+          return;
+        }
+        if (Result.Failure.empty())
+          Result.Failure = "gave a damaged answer";
+        From.Known = false;
+        ir::Unit Failed;
+        Failed.Source = P.Units[I].Source;
+        Failed.Target = P.Units[I].Target;
+        Failed.Errors.push_back({P.Units[I].Source, "reading this unit " + Result.Failure, 0, 0, true});
+        Read[I] = std::move(Failed);
+      });
+  Status.clear();
+  if (Units.stored())
+    Units.prune(UnitsBound);
+  if (Lists.stored())
+    Lists.prune(ListsBound);
+
+  std::vector<ir::Unit> Result;
+  for (std::optional<ir::Unit> &U : Read)
+    if (U)
+      Result.push_back(std::move(*U));
+  return Result;
+}
+
+} // namespace migrate
