@@ -139,7 +139,7 @@ private:
 void lower(ASTContext &Ctx, const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out) {
   Lowering L(Ctx, Rules, InProject, Out);
   std::vector<Decl *> Own;
-  for (Decl *D : Ctx.getTranslationUnitDecl()->decls())
+  for (Decl *D : Ctx.getTranslationUnitDecl()->noload_decls()) // a precompiled header holds none of the project
     if (L.inProject(D->getLocation()))
       Own.push_back(D);
   // Everything else stays untouched (and, behind a precompiled header, unread).

@@ -121,6 +121,7 @@ public:
       : Rules(Rules), InProject(InProject), SkipBodies(SkipBodies), Out(Out) {}
   bool BeginInvocation(CompilerInstance &CI) override {
     CI.getFrontendOpts().SkipFunctionBodies = SkipBodies;
+    CI.getFrontendOpts().DisableFree = true; // the process ends soon
     CI.getDiagnostics().setFatalsAsError(true); // a missing header mustn't blind us to the rest
     return true;
   }
