@@ -50,6 +50,7 @@ struct Result {
   std::vector<Edit> Edits; ///< merged, of all programs that are migrated
   std::vector<Finding> Findings;
   TextChanges Texts;
+  std::string StyleIgnored; ///< why the project's `.clang-format` wasn't used
   bool Unparsed = false, Unverified = false; ///< of some program
 };
 

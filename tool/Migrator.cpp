@@ -260,8 +260,11 @@ Error Migrator::merge(const std::vector<Plan> &Plans) {
   for (const Edit &E : Final.Edits)
     if (!Final.Texts.count(E.Path)) {
       const std::string &Before = text(E.Path, {});
-      Final.Texts[E.Path] = {
-          Before, formatTouched(E.Path, Tree.DiffRoot, applyEdits(Before, Final.Edits, E.Path), Final.Edits)};
+      std::string Ignored;
+      Final.Texts[E.Path] = {Before, formatTouched(E.Path, Tree.DiffRoot, applyEdits(Before, Final.Edits, E.Path),
+                                                   Final.Edits, Ignored)};
+      if (!Ignored.empty())
+        Final.StyleIgnored = Ignored;
     }
   return Error::success();
 }

@@ -3,6 +3,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include <sys/resource.h>
 
 using namespace llvm;
 
@@ -62,6 +63,11 @@ static const char *const Overview =
 
 int main(int Argc, char **Argv) {
   InitLLVM Init(Argc, Argv);
+  // Expressions nest as deep as somebody's generator makes them. The kernel leaves this much room to grow.
+  if (rlimit Stack; getrlimit(RLIMIT_STACK, &Stack) == 0 && Stack.rlim_cur < (100u << 20)) {
+    Stack.rlim_cur = std::min<rlim_t>(100u << 20, Stack.rlim_max);
+    setrlimit(RLIMIT_STACK, &Stack);
+  }
   migrate::Options O;
   // What follows `--` are flags of the compiler.
   std::vector<const char *> Own;

@@ -16,12 +16,14 @@ static bool hasStyle(StringRef Path, StringRef Root) {
   return false;
 }
 
-std::string formatTouched(StringRef Path, StringRef Root, std::string After, const std::vector<Edit> &Merged) {
+std::string formatTouched(StringRef Path, StringRef Root, std::string After, const std::vector<Edit> &Merged, std::string &Ignored) {
   if (StringRef(Path).ends_with(".txt") || StringRef(Path).ends_with(".cmake") || !hasStyle(Path, Root))
     return After;
-  Expected<clang::format::FormatStyle> Style = clang::format::getStyle("file", Path, "none", After);
+  // Clang's messages aren't for our users; that the style isn't used is.
+  Expected<clang::format::FormatStyle> Style = clang::format::getStyle(
+      "file", Path, "none", After, nullptr, /*AllowUnknownOptions=*/false, [](const SMDiagnostic &, void *) {});
   if (!Style) {
-    consumeError(Style.takeError());
+    Ignored = llvm::toString(Style.takeError());
     return After;
   }
   if (Style->DisableFormat)

@@ -82,7 +82,7 @@ std::error_code moveInto(const std::string &From, const std::string &To) {
 /// The folder, locked: whoever holds the lock may write in it or remove it.
 class Staging {
 public:
-  explicit Staging(StringRef Root) : Folder((Root + "/" + WriteFolder).str()) {}
+  explicit Staging(StringRef Root) : Root(Root), Folder((Root + "/" + WriteFolder).str()) {}
   ~Staging() {
     if (Lock >= 0)
       close(Lock);
@@ -139,6 +139,11 @@ public:
     for (size_t I = 0; I != Lines.size(); ++I) {
       auto [Before, Rest] = Lines[I].split(' ');
       auto [After, Path] = Rest.split(' ');
+      // The folder may have come with somebody's repository: it has no say about files elsewhere.
+      SmallString<256> Real;
+      if (fs::real_path(sys::path::parent_path(Path), Real) || !StringRef((Real + "/").str()).starts_with(Root + "/"))
+        return createStringError(inconvertibleErrorCode(), "'" + Folder + "' wants to write '" + Path +
+                                                               "', which is outside the project; remove that folder");
       std::optional<std::string> Now = textOf(Path.str());
       std::string Hash = Now ? hashOf(*Now) : "";
       if (Hash == After)
@@ -161,7 +166,7 @@ public:
   }
 
 private:
-  std::string Folder;
+  std::string Root, Folder;
   int Lock = -1;
 };
 

@@ -21,6 +21,9 @@ Findings Interpreter::run() {
     if (!Restart)
       break;
   }
+  // What wasn't followed to its end isn't known: the program must not be migrated.
+  if ((Restart || Exhausted) && P.Main != None)
+    Out.TooLarge = P.Code.Functions[P.Main].Where;
   return std::move(Out);
 }
 
@@ -34,7 +37,6 @@ void Interpreter::once() {
   Depth = Divergent = Tries = OwnChoices = 0;
   Dead = false;
   Recording = true;
-  Steps = 0;
   if (P.Main == None)
     return;
   Frames.push_back({P.Main, std::nullopt, {}, false, {}});
@@ -480,7 +482,13 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
 Value Interpreter::eval(ir::ExprId E) {
   if (E == None)
     return Value::of(Placement::Replicated);
-  Value V = ++Steps > 5000000 ? Value::unknown("stands in a program too large to follow", E) : evalRaw(E);
+  // Calls are inlined and loops repeated: a program of ordinary size takes some ten thousand steps.
+  constexpr uint64_t Budget = 5000000;
+  if (++Steps > Budget)
+    Exhausted = Restart = true;
+  if (Exhausted)
+    return Value::unknown("stands in a program too large to follow", E);
+  Value V = evalRaw(E);
   if (Recording)
     Out.Types[E] = V;
   return V;

@@ -44,6 +44,7 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
+  ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
 };
 
 class Interpreter {
@@ -136,7 +137,8 @@ private:
   int Tries = 0;      ///< try blocks around here
   int Divergent = 0;  ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
-  uint64_t Steps = 0;
+  uint64_t Steps = 0; ///< of all rounds
+  bool Exhausted = false;
 
   // Kept over runs.
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out

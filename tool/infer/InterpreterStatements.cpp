@@ -364,7 +364,10 @@ void Interpreter::execLoop(ir::StmtId Id) {
   State Entry = Current;
   bool Recorded = std::exchange(Recording, false);
   State Head = Entry;
-  for (int Round = 0; Round != 6 && !Restart; ++Round) {
+  // What one round finds out may reach the next variable in the next one; beyond any real chain it's a defect of ours.
+  for (int Round = 0; !Restart; ++Round) {
+    if (Round == 100)
+      Exhausted = Restart = true;
     Current = Head;
     Dead = false;
     Loops.back().Exits.clear();

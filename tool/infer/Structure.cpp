@@ -31,6 +31,12 @@ public:
   Deriver(const Program &P, const Roles &R, const Findings &F, SourceText Text) : P(P), R(R), F(F), Text(Text) {}
 
   Facts run() {
+    if (F.TooLarge.valid()) {
+      Fact X = fact("too-large", P.Main);
+      X.Nodes["place"] = F.TooLarge;
+      Out.add(X);
+      return std::move(Out);
+    }
     loaders();
     devices();
     models();

@@ -190,9 +190,11 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   Invocation.setDiagnosticConsumer(&Diagnostics);
   if (!Invocation.run() && Out.Errors.empty())
     Out.Errors.push_back({Command.Source, "Clang could not read this unit's command", 0, 0, true});
-  // LibTorch's headers have changed under the cache: they are read as they are, and the next run makes a new one.
+  // LibTorch's headers have changed under the cache, or the file is damaged: they are read as they are, and the next run
+  // makes a new one.
   if (!Prefix.empty() && llvm::any_of(Out.Errors, [&](const ir::Problem &E) {
-        return E.Message.find(Prefix) != std::string::npos || E.Message.find("precompiled") != std::string::npos;
+        return llvm::any_of(std::initializer_list<llvm::StringRef>{Prefix, "precompiled", "PCH file", "AST file"},
+                      [&](llvm::StringRef Sign) { return llvm::StringRef(E.Message).contains(Sign); });
       })) {
     llvm::sys::fs::remove(Prefix);
     ParseOptions Plain = Options;

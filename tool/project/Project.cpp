@@ -90,7 +90,7 @@ static std::vector<std::string> presetFolders() {
         append_range(Bases, std::vector<std::string>(Base->second.Inherits));
       }
     for (const auto &[Macro, Text] : {std::pair<StringRef, StringRef>{"${sourceDir}", "."}, {"${presetName}", Name}})
-      for (size_t At = Dir.find(Macro); At != std::string::npos; At = Dir.find(Macro))
+      for (size_t At = Dir.find(Macro); At != std::string::npos; At = Dir.find(Macro, At + Text.size()))
         Dir.replace(At, Macro.size(), Text.str());
     if (!Dir.empty())
       Folders.push_back(Dir);
@@ -266,7 +266,7 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
         P.BuildDir + "/compile_commands.json", Message, clang::tooling::JSONCommandLineSyntax::AutoDetect);
     if (!Database)
       return fail("'" + P.BuildDir + "/compile_commands.json' can't be read: " + Message);
-    Commands = Database->getAllCompileCommands();
+    Commands = clang::tooling::expandResponseFiles(std::move(Database), vfs::getRealFileSystem())->getAllCompileCommands();
     if (Commands.empty())
       return fail("'" + P.BuildDir + "/compile_commands.json' lists no file; " + HowToMakeADatabase);
   }
@@ -276,6 +276,14 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
   for (clang::tooling::CompileCommand &Command : Commands) {
     if (!isCxx(Command.Filename))
       continue;
+    if (Command.CommandLine.size() < 2)
+      return fail("'" + P.BuildDir + "/compile_commands.json' has no command for '" + Command.Filename + "'; " +
+                  HowToMakeADatabase);
+    // Clang takes such a folder as relative to wherever it runs.
+    SmallString<256> Directory(Command.Directory);
+    fs::make_absolute(P.BuildDir, Directory);
+    path::remove_dots(Directory, /*remove_dot_dot=*/true);
+    Command.Directory = Directory.str();
     SmallString<256> File(Command.Filename);
     fs::make_absolute(Command.Directory, File);
     std::string Real = realPath(File);
@@ -286,6 +294,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
       return fail("stale compile database: '" + P.BuildDir + "/compile_commands.json' names '" + File +
                   "', which doesn't exist; configure again with `cmake -B " + P.BuildDir + "`");
     }
+    if (!fs::is_regular_file(Real))
+      return fail("'" + Real + "' is no regular file");
     UnitCommand Unit;
     Unit.Target = targetOf(Command);
     for (const std::string &Flag : clean(Command))

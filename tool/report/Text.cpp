@@ -21,6 +21,8 @@ void printSummary(const Result &R, const Project &P, bool Applied, raw_ostream &
     for (const Finding::Step &S : F.Chain)
       Err << "  " << P.display(S.Path) << ":" << S.Line << ": " << S.What << "\n";
   }
+  if (!R.StyleIgnored.empty())
+    Err << "accelerate-migrate: touched lines aren't formatted: " << R.StyleIgnored << "\n";
   for (const ProgramResult &Program : R.Programs) {
     Err << "accelerate-migrate: " << Program.Name << ": " << toString(Program.What);
     if (!Program.Reason.empty())

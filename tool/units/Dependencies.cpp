@@ -115,10 +115,11 @@ bool DependencyCheck::holds(const Dependency &D) {
   auto [It, New] = Known.try_emplace(Key, false);
   if (!New)
     return It->second;
-  if (auto Text = Edited.find(D.Path); Text != Edited.end()) {
-    Dependency Now = Dependency::text(D.Path, Text->second);
-    return It->second = D.What == Kind::Text && equal(D.Hash, Now.Hash);
-  }
+  if (Edited)
+    if (auto Text = Edited->find(D.Path); Text != Edited->end()) {
+      Dependency Now = Dependency::text(D.Path, Text->second);
+      return It->second = D.What == Kind::Text && equal(D.Hash, Now.Hash);
+    }
   if (D.What == Kind::Text) {
     auto Buffer = MemoryBuffer::getFile(D.Path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
     return It->second = Buffer && equal(D.Hash, Dependency::text(D.Path, (*Buffer)->getBuffer()).Hash);

@@ -38,12 +38,14 @@ recording(llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> Base, std::function<bo
 /// Whether things still are as they were. What has been looked at once isn't looked at again.
 class DependencyCheck {
 public:
-  explicit DependencyCheck(const Overlay &Edited = {}) : Edited(Edited) {}
+  DependencyCheck() = default;
+  /// With texts that stand before the disk; they must outlive the check.
+  explicit DependencyCheck(const Overlay &Edited) : Edited(&Edited) {}
   bool holds(const Dependency &D);
   bool hold(const std::vector<Dependency> &List);
 
 private:
-  const Overlay &Edited;
+  const Overlay *Edited = nullptr;
   llvm::StringMap<bool> Known; ///< by kind, hashes and path
 };
 

@@ -103,10 +103,37 @@ void Reader::noteSources(const ReadUnit &U) {
   From.System.insert(U.SystemList);
 }
 
+/// Parses the units of `Jobs`, each in its own process; those that fail stay without a value.
+void Reader::parse(const std::vector<size_t> &Jobs, const std::vector<std::string> &Keys, const Overlay &Edited,
+                   const ParseOptions &Parsing, const WorkerOptions &Workers,
+                   std::vector<std::optional<ir::Unit>> &Read) {
+  size_t Done = 0;
+  auto Show = [&](size_t I) {
+    Status.show(Done, Jobs.size(), (Checking ? "checking " : "reading ") + P.display(P.Units[I].Source));
+  };
+  runJobs(
+      Jobs.size(), Workers, [&](size_t J) { return serialise(parseUnit(P, P.Units[Jobs[J]], Rules, Parsing, Edited)); },
+      [&](size_t J) { Show(Jobs[J]); },
+      [&](size_t J, Outcome Result) {
+        size_t I = Jobs[J];
+        ++Done;
+        Show(I);
+        ++Counts.Parsed;
+        std::optional<ReadUnit> U;
+        if (Result.Failure.empty())
+          U = deserialise(Result.Bytes);
+        if (!U) {
+          Failures[I] = Result.Failure.empty() ? "gave a damaged answer" : Result.Failure;
+          return;
+        }
+        Read[I] = U->Unit;
+        keep(I, Keys[I], std::move(*U));
+      });
+}
+
 std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
   DependencyCheck Check(Edited);
-  bool First = Edited.empty();
-  Checking = !First;
+  Checking = !Edited.empty();
   std::vector<std::optional<ir::Unit>> Read(P.Units.size());
   std::vector<size_t> Jobs;
   std::vector<std::string> Keys(P.Units.size());
@@ -127,35 +154,25 @@ std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
   // A LibTorch unit takes about 250 MB behind the precompiled header, 900 without.
   Workers.Jobs = O.Jobs ? O.Jobs : jobsFor(O.Parsing.Precompile ? 400u << 20 : 1u << 30);
   Workers.Isolate = O.Isolate;
-  size_t Done = 0;
-  runJobs(
-      Jobs.size(), Workers,
-      [&](size_t J) { return serialise(parseUnit(P, P.Units[Jobs[J]], Rules, O.Parsing, Edited)); },
-      [&](size_t J) {
-        Status.show(Done, Jobs.size(),
-                    (First ? "reading " : "checking ") + P.display(P.Units[Jobs[J]].Source));
-      },
-      [&](size_t J, Outcome Result) {
-        size_t I = Jobs[J];
-        Status.show(++Done, Jobs.size(), (First ? "reading " : "checking ") + P.display(P.Units[I].Source));
-        ++Counts.Parsed;
-        std::optional<ReadUnit> U;
-        if (Result.Failure.empty())
-          U = deserialise(Result.Bytes);
-        if (U) {
-          Read[I] = U->Unit;
-          keep(I, Keys[I], std::move(*U));
-          return;
-        }
-        if (Result.Failure.empty())
-          Result.Failure = "gave a damaged answer";
-        From.Known = false;
-        ir::Unit Failed;
-        Failed.Source = P.Units[I].Source;
-        Failed.Target = P.Units[I].Target;
-        Failed.Errors.push_back({P.Units[I].Source, "reading this unit " + Result.Failure, 0, 0, true});
-        Read[I] = std::move(Failed);
-      });
+  parse(Jobs, Keys, Edited, O.Parsing, Workers, Read);
+  // A damaged precompiled header can bring Clang down: what crashed behind one is read once more without.
+  std::vector<size_t> Crashed;
+  for (size_t I : Jobs)
+    if (!Read[I])
+      Crashed.push_back(I);
+  if (O.Parsing.Precompile && !Crashed.empty()) {
+    ParseOptions Plain = O.Parsing;
+    Plain.Precompile = false;
+    parse(Crashed, Keys, Edited, Plain, Workers, Read);
+  }
+  for (size_t I : Crashed)
+    if (!Read[I]) {
+      From.Known = false;
+      ir::Unit &Failed = Read[I].emplace();
+      Failed.Source = P.Units[I].Source;
+      Failed.Target = P.Units[I].Target;
+      Failed.Errors.push_back({P.Units[I].Source, "reading this unit " + Failures[I], 0, 0, true});
+    }
   Status.clear();
   if (Units.stored())
     Units.prune(UnitsBound);

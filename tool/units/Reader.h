@@ -12,6 +12,7 @@
 #include "report/StatusLine.h"
 #include "rules/Rule.h"
 #include "units/Cache.h"
+#include "units/Workers.h"
 #include <set>
 
 namespace migrate {
@@ -52,6 +53,8 @@ public:
   static bool listHolds(const Cache &Lists, llvm::StringRef Name, DependencyCheck &Check);
 
 private:
+  void parse(const std::vector<size_t> &Jobs, const std::vector<std::string> &Keys, const Overlay &Edited,
+             const ParseOptions &Parsing, const WorkerOptions &Workers, std::vector<std::optional<ir::Unit>> &Read);
   std::string keyOf(const UnitCommand &Command, const Overlay &Edited) const;
   std::optional<ReadUnit> reuse(size_t I, const std::string &Key, DependencyCheck &Check);
   void keep(size_t I, const std::string &Key, ReadUnit U);
@@ -66,6 +69,7 @@ private:
   std::vector<bool> Skip;
   std::vector<size_t> SkippedPrograms;
   bool Checking = false;
+  std::map<size_t, std::string> Failures; ///< by unit: how its process ended
   llvm::StringMap<bool> ListHolds;
   Sources From;
   Statistics Counts;
