@@ -45,6 +45,9 @@ public:
     Parsing.RuntimeInclude = runtimeInclude();
 
     Identity = toolIdentity() + RuleSet::digest(RulesDir);
+    for (const char *Variable : {"CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS"})
+      if (const char *Value = std::getenv(Variable)) // Clang reads it
+        Identity += std::string(" ") + Variable + "=" + Value;
     if (O.Cache) {
       Runs = Cache(cacheFolder("runs"));
       Lists = Cache(cacheFolder("lists"));
@@ -160,16 +163,24 @@ private:
     for (const Dependency &D : Units.sources().Own)
       Own[D.Path] = D;
     for (const auto &[Path, Text] : Read)
-      Own[Path] = Dependency::text(Path, Text);
+      Own[Path] = sys::fs::exists(Path) ? Dependency::text(Path, Text)
+                                        : Dependency{Dependency::Kind::Missing, Path, {}};
+    // A target that is defined some day will have to be linked.
+    for (const UnitCommand &Unit : Tree->Units)
+      for (StringRef Dir = sys::path::parent_path(Unit.Source); Dir.starts_with(Tree->SourceRoot) && !Dir.empty();
+           Dir = sys::path::parent_path(Dir))
+        if (std::string List = (Dir + "/CMakeLists.txt").str(); !sys::fs::exists(List))
+          Own[List] = {Dependency::Kind::Missing, List, {}};
     // A style that comes or goes changes how touched lines look.
     for (const auto &[Path, Text] : Final.Texts)
       for (StringRef Dir = sys::path::parent_path(Path); Dir.starts_with(Tree->DiffRoot) && !Dir.empty();
-           Dir = sys::path::parent_path(Dir)) {
-        std::string Style = (Dir + "/.clang-format").str();
-        auto Buffer = MemoryBuffer::getFile(Style, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-        Own[Style] = Buffer ? Dependency::text(Style, (*Buffer)->getBuffer())
-                            : Dependency{Dependency::Kind::Missing, Style, {}};
-      }
+           Dir = sys::path::parent_path(Dir))
+        for (const char *Name : {"/.clang-format", "/_clang-format"}) {
+          std::string Style = (Dir + Name).str();
+          auto Buffer = MemoryBuffer::getFile(Style, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+          Own[Style] = Buffer ? Dependency::text(Style, (*Buffer)->getBuffer())
+                              : Dependency{Dependency::Kind::Missing, Style, {}};
+        }
     for (auto &[Path, D] : Own)
       R.Own.push_back(std::move(D));
     Runs.store(Key, serialise(R));
@@ -220,7 +231,7 @@ private:
       printSummary(Final, *Tree, Applied, Said);
     if (Final.Unverified)
       return Unverified;
-    if (Final.Unparsed && !O.AllowErrors)
+    if (Final.Unparsed)
       return Unparsed;
     return Waits || (!Final.Edits.empty() && !Applied) ? Pending : NothingToDo;
   }

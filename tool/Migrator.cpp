@@ -6,6 +6,7 @@
 #include "project/CMakeEdit.h"
 #include "report/Dump.h"
 #include "llvm/ADT/StringSet.h"
+#include "clang/Lex/Lexer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -92,7 +93,7 @@ void Migrator::reportErrors(const std::vector<ir::Unit> &Read) {
     if (U.Errors.empty())
       continue;
     for (const ir::Problem &E : U.Errors)
-      Errors[U.Source].insert(E.Message);
+      Errors[{U.Source, U.Target}].insert(E.Message);
     for (const ir::Problem &E : ArrayRef(U.Errors).take_front(5)) {
       Err << Tree.display(E.Path.empty() ? U.Source : E.Path);
       if (E.Line)
@@ -127,10 +128,23 @@ void Migrator::leftOver(const std::vector<ir::Unit> &Unused) {
 
 /// A call of `backward` in a CUDA source is training that isn't seen; a function of that name is some kernel's.
 static uint32_t trainingLine(StringRef Text) {
-  for (size_t At = Text.find("backward"); At != StringRef::npos; At = Text.find("backward", At + 1)) {
-    StringRef Before = Text.take_front(At).rtrim(), After = Text.substr(At + strlen("backward")).ltrim();
-    if ((Before.ends_with(".") || Before.ends_with("->")) && After.starts_with("("))
+  clang::LangOptions Options;
+  Options.CPlusPlus = true;
+  SmallString<0> Copy(Text); // the lexer wants a null behind the last byte
+  clang::Lexer Lex(clang::SourceLocation::getFromRawEncoding(1), Options, Copy.c_str(), Copy.c_str(),
+                   Copy.c_str() + Copy.size());
+  unsigned Matched = 0; // of `.` `backward` `(`
+  uint32_t At = 0;
+  clang::Token T;
+  for (Lex.LexFromRawLexer(T); T.isNot(clang::tok::eof); Lex.LexFromRawLexer(T)) {
+    if (Matched == 2 && T.is(clang::tok::l_paren))
       return Text.take_front(At).count('\n') + 1;
+    if (Matched == 1 && T.is(clang::tok::raw_identifier) && T.getRawIdentifier() == "backward") {
+      Matched = 2;
+      At = T.getLocation().getRawEncoding() - 1;
+    } else {
+      Matched = T.isOneOf(clang::tok::period, clang::tok::arrow) ? 1 : 0;
+    }
   }
   return 0;
 }
@@ -149,14 +163,19 @@ void Migrator::cudaUnits(std::vector<Plan> &Plans) {
       X.Path = Unit.Source;
       X.Line = Line;
       X.Column = 1;
-      bool Found = false;
-      for (Plan &Of : Plans)
-        if (!Unit.Target.empty() && Of.P.Name == Unit.Target) {
-          Of.M.Findings.push_back(X);
-          Found = true;
-        }
-      if (!Found)
+      // Its own program, those that link its library, or, if nobody says which these are, all that train.
+      auto Concerns = [&](const Plan &Of) {
+        if (Of.P.Name == Unit.Target)
+          return true;
+        auto Linked = Tree.Targets.find(Of.P.Name);
+        bool Program = any_of(Plans, [&](const Plan &Other) { return Other.P.Name == Unit.Target; });
+        return Linked != Tree.Targets.end() ? Linked->second.count(Unit.Target) != 0 : !Program && trains(Of.P.Code);
+      };
+      if (none_of(Plans, Concerns))
         Final.Findings.push_back(X);
+      for (Plan &Of : Plans)
+        if (Concerns(Of))
+          Of.M.Findings.push_back(X);
     }
   }
 }
@@ -164,7 +183,14 @@ void Migrator::cudaUnits(std::vector<Plan> &Plans) {
 void Migrator::decide(Plan &Of) {
   Of.Result.Name = Of.P.Name;
   Of.Result.Units = Of.P.Sources;
-  Of.Broken = any_of(Of.P.Sources, [&](const std::string &S) { return Errors.count(S) != 0; });
+  // What of other targets a program without training needs is nobody's business.
+  if (!trains(Of.P.Code))
+    erase_if(Of.Result.Units, [&](const std::string &Source) {
+      return none_of(Tree.Units, [&](const UnitCommand &Unit) {
+        return Unit.Source == Source && programName(Unit.Source, Unit.Target) == Of.P.Name;
+      });
+    });
+  Of.Broken = !Of.P.Code.Errors.empty();
   auto Refusal = find_if(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Refusal; });
   // What stands in code that doesn't compile wasn't understood.
   bool EditsBroken = Of.Broken && any_of(Of.P.Code.Functions, [&](const ir::Function &F) {
@@ -175,6 +201,7 @@ void Migrator::decide(Plan &Of) {
   if (Of.Broken && Of.P.Code.Distributed.empty() && (!O.AllowErrors || EditsBroken)) {
     Of.Result.What = Verdict::Refused;
     Of.Result.Reason = "it doesn't parse";
+    Final.Unparsed = true;
     if (!Of.M.Edits.empty() && Refusal == Of.M.Findings.end() && !EditsBroken)
       Of.Result.Reason += "; what could be read wants " + std::to_string(Of.M.Edits.size()) +
                           (Of.M.Edits.size() == 1 ? " edit" : " edits") + ", which --allow-errors shows";
@@ -274,10 +301,10 @@ bool Migrator::compiles(std::vector<Plan> &Plans, const std::vector<ir::Unit> &R
   bool All = true;
   for (const ir::Unit &U : Read)
     for (const ir::Problem &E : U.Errors) {
-      if (auto Before = Errors.find(U.Source); Before != Errors.end() && Before->second.count(E.Message))
+      if (auto Before = Errors.find({U.Source, U.Target}); Before != Errors.end() && Before->second.count(E.Message))
         continue;
       for (Plan &Of : Plans)
-        if (Of.migrated() && is_contained(Of.P.Sources, U.Source)) {
+        if (Of.migrated() && Of.P.holds(U)) {
           refuse(Of, "AM0901", "the edited program doesn't compile: " + Tree.display(E.Path) + ":" +
                                    std::to_string(E.Line) + ": " + E.Message);
           All = false;
@@ -338,7 +365,7 @@ bool Migrator::verify(std::vector<Plan> &Plans) {
 Result Migrator::run() {
   std::vector<ir::Unit> Read = Units.read();
   reportErrors(Read);
-  Final.Unparsed = !Errors.empty();
+  Final.Unparsed = !Errors.empty() && !O.AllowErrors;
   std::vector<Plan> Plans = analyse(std::move(Read), {});
   if (!O.Dump.empty())
     return std::move(Final);
@@ -374,12 +401,8 @@ Result Migrator::run() {
   }
   for (Plan &Of : Plans)
     Final.Programs.push_back(std::move(Of.Result));
-  for (size_t I : Units.skippedPrograms())
-    Final.Programs.push_back({programName(Tree.Units[I].Source, Tree.Units[I].Target),
-                              Verdict::NothingToDo,
-                              {Tree.Units[I].Source},
-                              "",
-                              false});
+  for (const Reader::SkippedProgram &Skipped : Units.skippedPrograms())
+    Final.Programs.push_back({Skipped.Name, Verdict::NothingToDo, Skipped.Units, "", false});
   llvm::stable_sort(Final.Programs, [](const ProgramResult &A, const ProgramResult &B) { return A.Name < B.Name; });
   llvm::stable_sort(Final.Findings, [](const Finding &A, const Finding &B) { return A.key() < B.key(); });
   return std::move(Final);

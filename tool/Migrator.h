@@ -55,7 +55,8 @@ private:
   Reader &Units;
   llvm::raw_ostream &Out, &Err;
   std::map<std::string, std::string> Disk;
-  std::map<std::string, std::set<std::string>> Errors; ///< by unit: what didn't compile before
+  /// By source and target: what didn't compile before.
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> Errors;
   Result Final;
 };
 

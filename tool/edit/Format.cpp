@@ -33,7 +33,12 @@ std::string formatTouched(StringRef Path, StringRef Root, std::string After, con
   for (const Edit &E : Merged) {
     if (E.Path != Path)
       continue;
-    Touched.emplace_back(E.Begin + Shift, E.Text.size());
+    // The line breaks around what is inserted belong to its neighbours.
+    StringRef Text = E.Text, Code = Text.trim();
+    if (!Code.empty())
+      Touched.emplace_back(E.Begin + Shift + (Code.begin() - Text.begin()), Code.size());
+    else if (E.Begin == 0 || After[E.Begin + Shift - 1] != '\n') // not a line that went as a whole
+      Touched.emplace_back(E.Begin + Shift, 0);
     Shift += static_cast<int64_t>(E.Text.size()) - (E.End - E.Begin);
   }
   clang::tooling::Replacements Changes = clang::format::reformat(*Style, After, Touched, Path);

@@ -10,6 +10,13 @@ using migrate::ir::None;
 
 namespace migrate {
 
+bool Program::holds(const ir::Unit &U) const {
+  for (size_t I = 0; I != Sources.size(); ++I)
+    if (Sources[I] == U.Source && Targets[I] == U.Target)
+      return true;
+  return false;
+}
+
 ir::FuncId Program::callee(const ir::Expr &Call) const {
   auto It = ByUsr.find(Call.Callee);
   if (Call.Callee.empty() || It == ByUsr.end())
@@ -156,6 +163,7 @@ public:
     To.Errors.insert(To.Errors.end(), From.Errors.begin(), From.Errors.end());
     To.Distributed.insert(To.Distributed.end(), From.Distributed.begin(), From.Distributed.end());
     P.Sources.push_back(From.Source);
+    P.Targets.push_back(From.Target);
   }
 
 private:

@@ -15,7 +15,8 @@ namespace migrate {
 struct Program {
   std::string Name; ///< the build target, or the main file's stem
   ir::Unit Code;
-  std::vector<std::string> Sources;
+  std::vector<std::string> Sources, Targets; ///< of its units, side by side
+  bool holds(const ir::Unit &U) const;
   ir::FuncId Main = ir::None;
   llvm::StringMap<ir::FuncId> ByUsr;
   llvm::StringMap<std::vector<ir::FuncId>> Overriders; ///< by the USR of what they override

@@ -1,6 +1,7 @@
 //===- Lower.cpp - Places, types, declarations ----------------------------===//
 #include "lower/Lowering.h"
 #include "lower/Ranges.h"
+#include "units/Dependencies.h"
 #include "clang/AST/RecursiveASTVisitor.h"
 #include "clang/Index/USRGeneration.h"
 #include "clang/Lex/Lexer.h"
@@ -30,7 +31,7 @@ ir::FileId Lowering::fileOf(FileID Id) {
   if (!Entry)
     return Files[Id] = None;
   StringRef Real = Entry->getFileEntry().tryGetRealPathName();
-  std::string Path = (Real.empty() ? Entry->getName() : Real).str();
+  std::string Path = realPathOf(Real.empty() ? Entry->getName() : Real);
   if (auto It = FilesByPath.find(Path); It != FilesByPath.end())
     return Files[Id] = It->second;
   for (uint32_t I = 0; I != Out.Files.size(); ++I)

@@ -38,7 +38,7 @@ public:
       if (Loc.isValid()) {
         OptionalFileEntryRef Entry = SM.getFileEntryRefForID(SM.getFileID(Place));
         StringRef Real = Entry ? Entry->getFileEntry().tryGetRealPathName() : "";
-        P.Path = (Real.empty() ? Loc.getFilename() : Real).str();
+        P.Path = realPathOf(Real.empty() ? Loc.getFilename() : Real);
         P.Offset = SM.getFileOffset(Place);
         P.Line = Loc.getLine();
         P.Column = Loc.getColumn();
@@ -64,7 +64,7 @@ public:
     OptionalFileEntryRef Entry = SM.getFileEntryRefForID(SM.getFileID(Hash));
     if (!Entry)
       return;
-    StringRef Path = Entry->getFileEntry().tryGetRealPathName();
+    std::string Path = realPathOf(Entry->getFileEntry().tryGetRealPathName());
     if (Path.empty() || !InProject(Path))
       return;
     ir::File *File = nullptr;
@@ -72,12 +72,12 @@ public:
       if (Known.Path == Path)
         File = &Known;
     if (!File) {
-      Out.Files.push_back({Path.str(), true, {}, {}});
+      Out.Files.push_back({Path, true, {}, {}});
       File = &Out.Files.back();
     }
     if (Name.starts_with("c10d/") || Name.contains("csrc/distributed/") || Name == "mpi.h" || Name == "nccl.h")
       Out.Distributed.push_back(
-          ("#include <" + Name + "> at " + Path + ":" + llvm::Twine(SM.getSpellingLineNumber(Hash))).str());
+          ("#include <" + Name + "> at " + llvm::Twine(Path) + ":" + llvm::Twine(SM.getSpellingLineNumber(Hash))).str());
     uint32_t Offset = SM.getFileOffset(Hash);
     if (llvm::is_contained(File->Includes, Offset))
       return;
@@ -103,7 +103,7 @@ public:
     auto [It, New] = Own.try_emplace(Id, false);
     if (New)
       if (OptionalFileEntryRef Entry = SM.getFileEntryRefForID(Id))
-        It->second = InProject(Entry->getFileEntry().tryGetRealPathName());
+        It->second = InProject(realPathOf(Entry->getFileEntry().tryGetRealPathName()));
     return !It->second;
   }
 
@@ -160,11 +160,7 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   Out.Target = Command.Target;
   auto InProject = [&](llvm::StringRef Path) { return P.owns(Path); };
 
-  auto FS = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::vfs::createPhysicalFileSystem());
-  auto Memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-  for (const auto &[Path, Text] : Edited)
-    Memory->addFile(Path, 0, llvm::MemoryBuffer::getMemBufferCopy(Text, Path));
-  FS->pushOverlay(Memory);
+  llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> FS = llvm::vfs::createPhysicalFileSystem();
   if (std::error_code EC = FS->setCurrentWorkingDirectory(Command.Command.Directory)) {
     Out.Errors.push_back({Command.Source, "its folder can't be entered: " + EC.message(), 0, 0, true});
     return Result;
@@ -172,7 +168,7 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   std::map<std::string, Dependency> Seen;
   std::string CacheRoot = cacheFolder("");
   auto Ignore = [&](llvm::StringRef Path) { return !CacheRoot.empty() && Path.starts_with(CacheRoot); };
-  auto Files = llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), recording(FS, InProject, Ignore, Seen));
+  auto Files = llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), recording(FS, Edited, InProject, Ignore, Seen));
 
   std::vector<std::string> Args = Command.Command.CommandLine;
   // Ours stand before the user's, so that theirs win; errors alone are of interest.
@@ -180,7 +176,7 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
                                  "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"});
   if (!Options.RuntimeInclude.empty())
     Args.insert(Args.begin() + 1, "-idirafter" + Options.RuntimeInclude);
-  std::string Prefix = precompiledPrefix(P, Command, Args, Options);
+  std::string Prefix = Options.DistrustPrefix ? "" : precompiledPrefix(P, Command, Args, Options);
   if (!Prefix.empty())
     Args.insert(Args.begin() + 1, {"-include-pch", Prefix, "-fpch-validate-input-files-content"});
 
@@ -201,8 +197,11 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
     Plain.Precompile = false;
     return parseUnit(P, Command, Rules, Plain, Edited);
   }
+  if (Options.DistrustPrefix) // behind it this unit brought the parser down, and it hasn't now
+    if (std::string Prefix = precompiledPrefix(P, Command, Args, Options); !Prefix.empty())
+      llvm::sys::fs::remove(Prefix);
   for (auto &[Path, D] : Seen)
-    (InProject(Path) ? Result.Own : Result.System).push_back(std::move(D));
+    (InProject(realPathOf(Path)) ? Result.Own : Result.System).push_back(std::move(D));
   return Result;
 }
 

@@ -15,6 +15,7 @@ struct ParseOptions {
   std::string ResourceDir;    ///< Clang's own headers
   std::string RuntimeInclude; ///< where `accelerate/accelerate.h` lies, or empty
   bool Precompile = true;     ///< use a precompiled header of LibTorch
+  bool DistrustPrefix = false; ///< but not for this unit, and drop it if that helps
   bool SkipBodies = true;     ///< function bodies outside the project aren't read
 };
 

@@ -1,6 +1,7 @@
 //===- Prefix.cpp ---------------------------------------------------------===//
 #include "lower/Prefix.h"
 #include "units/Cache.h"
+#include "units/Dependencies.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/FrontendActions.h"
 #include "clang/Tooling/Tooling.h"
@@ -36,7 +37,7 @@ private:
 /// What a unit's first lines include: the text to precompile for it.
 class Preamble {
 public:
-  explicit Preamble(const Project &P) : P(P) {}
+  Preamble(const Project &P, std::vector<std::string> Folders) : P(P), Folders(std::move(Folders)) {}
 
   /// Empty if the unit doesn't include LibTorch, or behind definitions that can't be repeated before it.
   std::string textFor(const std::string &Source) {
@@ -82,19 +83,15 @@ private:
   }
 
   void include(StringRef Name, const std::string &File, bool Repeatable) {
-    if (Name.consume_front("\"")) {
-      Name = Name.take_until([](char C) { return C == '"'; });
-      if (!Name.starts_with("torch/")) {
-        SmallString<256> Next(path::parent_path(File)), Real;
-        path::append(Next, Name);
-        if (!fs::real_path(Next, Real))
-          scan(Real.str().str(), /*Main=*/false);
-        return;
-      }
-    } else if (Name.consume_front("<")) {
-      Name = Name.take_until([](char C) { return C == '>'; });
-    } else {
+    bool Quoted = Name.consume_front("\"");
+    if (!Quoted && !Name.consume_front("<"))
       return;
+    Name = Name.take_until([](char C) { return C == '"' || C == '>'; });
+    if (!Name.starts_with("torch/")) {
+      if (std::string Found = find(Name, Quoted ? path::parent_path(File) : ""); Found.empty())
+        return; // not there: the unit itself will say so
+      else if (P.owns(Found))
+        return scan(Found, /*Main=*/false);
     }
     if (Name.starts_with("torch/") && !Torch) {
       Torch = true;
@@ -108,6 +105,15 @@ private:
       append(Name);
   }
 
+  std::string find(StringRef Name, StringRef Beside) const {
+    if (!Beside.empty() && fs::exists(Beside + "/" + Name))
+      return realPathOf((Beside + "/" + Name).str());
+    for (const std::string &Folder : Folders)
+      if (fs::exists(Folder + "/" + Name))
+        return realPathOf(Folder + "/" + Name.str());
+    return "";
+  }
+
   void append(StringRef Name) {
     Text += Pending;
     Pending.clear();
@@ -115,6 +121,7 @@ private:
   }
 
   const Project &P;
+  std::vector<std::string> Folders;
   std::set<std::string> Seen;
   std::string Text, Pending;
   bool Torch = false, Tainted = false, TaintedBeforeTorch = false;
@@ -132,6 +139,13 @@ std::string keyOf(ArrayRef<std::string> Args, StringRef Text, StringRef Torch) {
   return cacheKey(Parts);
 }
 
+/// Headers that can't be precompiled once can't be soon after; in an hour somebody may have mended them.
+bool failedLately(const std::string &Marker) {
+  fs::file_status Status;
+  return !fs::status(Marker, Status) &&
+         std::chrono::system_clock::now() - Status.getLastModificationTime() < std::chrono::hours(1);
+}
+
 /// The cache keeps those used last: each is some 90 MB.
 void prune(StringRef Dir) {
   constexpr size_t Kept = 6;
@@ -142,17 +156,13 @@ void prune(StringRef Dir) {
       if (auto Status = It->status())
         Found.emplace_back(Status->getLastAccessedTime(), It->path());
   llvm::sort(Found);
+  for (fs::directory_iterator It(Dir, EC), End; !EC && It != End; It.increment(EC))
+    if (StringRef(It->path()).ends_with(".failed") && !failedLately(It->path()))
+      fs::remove(It->path());
   for (size_t I = 0; I + Kept < Found.size(); ++I) {
     fs::remove(Found[I].second);
     fs::remove(StringRef(Found[I].second).drop_back(4) + ".h");
   }
-}
-
-/// Headers that can't be precompiled once can't be soon after; in an hour somebody may have mended them.
-bool failedLately(const std::string &Marker) {
-  fs::file_status Status;
-  return !fs::status(Marker, Status) &&
-         std::chrono::system_clock::now() - Status.getLastModificationTime() < std::chrono::hours(1);
 }
 
 void writeFile(const std::string &Path, StringRef Text, std::error_code &EC) {
@@ -182,35 +192,55 @@ std::string precompiledPrefix(const Project &P, const UnitCommand &Command, cons
                               const ParseOptions &Options) {
   if (!Options.Precompile)
     return "";
-  std::string Text = Preamble(P).textFor(Command.Source);
+  std::vector<std::string> Args, Folders;
+  std::string Torch;
+  for (size_t I = 0; I + 1 < AllArgs.size(); ++I) { // the last is the source
+    StringRef Arg = AllArgs[I], Dir;
+    if (Arg.starts_with("-idirafter"))
+      continue; // the runtime's headers
+    bool Apart = Arg == "-isystem" || Arg == "-I";
+    if (Apart && I + 2 < AllArgs.size())
+      Dir = AllArgs[I + 1];
+    else if (!Arg.consume_front("-isystem"))
+      Arg.consume_front("-I");
+    if (!Apart && Arg.size() != AllArgs[I].size())
+      Dir = Arg;
+    if (!Dir.empty()) {
+      SmallString<256> Folder(Dir);
+      fs::make_absolute(Command.Command.Directory, Folder);
+      Folders.push_back(Folder.str().str());
+      if (Torch.empty() && fs::exists(Folder + "/torch/torch.h"))
+        Torch = (Folder + "/torch/torch.h").str();
+      // The project's own folders differ from target to target; other libraries' headers don't look there.
+      if (P.owns(realPathOf(Folder)) && !fs::exists(Folder + "/torch/torch.h")) {
+        I += Apart;
+        continue;
+      }
+      if (Apart)
+        Args.push_back(AllArgs[I++]);
+      Args.push_back(Apart ? Folder.str().str()
+                           : (StringRef(AllArgs[I]).drop_back(Dir.size()) + Folder).str());
+      continue;
+    }
+    Args.push_back(AllArgs[I]);
+  }
+  std::string Text = Preamble(P, Folders).textFor(Command.Source);
   if (Text.empty())
     return "";
-  std::vector<std::string> Args;
-  std::string Torch;
-  for (size_t I = 0; I != AllArgs.size(); ++I) {
-    StringRef Arg = AllArgs[I];
-    if (I + 1 == AllArgs.size() || Arg.starts_with("-idirafter"))
-      continue; // the source; the runtime's headers
-    Args.push_back(Arg.str());
-    StringRef Dir;
-    if ((Arg == "-isystem" || Arg == "-I") && I + 1 != AllArgs.size())
-      Dir = AllArgs[I + 1];
-    else if (Arg.consume_front("-isystem") || Arg.consume_front("-I"))
-      Dir = Arg;
-    if (Torch.empty() && !Dir.empty() && fs::exists(Dir + "/torch/torch.h"))
-      Torch = (Dir + "/torch/torch.h").str();
-  }
   std::string Dir = cacheFolder("pch");
   if (Torch.empty() || Dir.empty())
     return "";
-  // Relative paths in the flags mean something else in another folder.
-  for (const std::string &Arg : Args)
-    if (StringRef(Arg).starts_with("-I") && !path::is_absolute(StringRef(Arg).drop_front(2)) && Arg != "-I")
-      return "";
+  const std::string Plain = "#include <torch/torch.h>\n";
   std::string Base = Dir + "/" + keyOf(Args, Text, Torch), Out = Base + ".pch", Failed = Base + ".failed";
   while (!fs::exists(Out)) {
-    if (failedLately(Failed))
-      return "";
+    if (failedLately(Failed)) {
+      // Some other library's header may be the reason.
+      if (Text == Plain)
+        return "";
+      Text = Plain;
+      Base = Dir + "/" + keyOf(Args, Text, Torch), Out = Base + ".pch", Failed = Base + ".failed";
+      continue;
+    }
     LockFileManager Lock(Out);
     if (Lock == LockFileManager::LFS_Shared) {
       Lock.waitForUnlock(120);
@@ -221,8 +251,9 @@ std::string precompiledPrefix(const Project &P, const UnitCommand &Command, cons
     std::string Temporary = Out + "." + std::to_string(sys::Process::getProcessId());
     if (EC || !build(Args, Command.Command.Directory, Base + ".h", Temporary) || fs::rename(Temporary, Out)) {
       fs::remove(Temporary);
+      fs::remove(Base + ".h");
       writeFile(Failed, "", EC);
-      return "";
+      continue;
     }
     prune(Dir);
   }

@@ -1,11 +1,15 @@
 //===- Git.cpp ------------------------------------------------------------===//
 #include "project/Git.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include <cstdlib>
+#include <optional>
 
 using namespace llvm;
 
@@ -25,10 +29,24 @@ static std::optional<std::string> git(StringRef Program, StringRef Root, ArrayRe
   return Buffer ? std::optional((*Buffer)->getBuffer().str()) : std::nullopt;
 }
 
+/// Whether a `.git` stands in the folder or above it, as far up as git itself would look.
+static bool insideGit(StringRef Root) {
+  SmallVector<StringRef, 4> Ceilings;
+  if (const char *Variable = std::getenv("GIT_CEILING_DIRECTORIES"))
+    StringRef(Variable).split(Ceilings, ':');
+  for (StringRef Dir = Root; !Dir.empty(); Dir = sys::path::parent_path(Dir)) {
+    if (sys::fs::exists(Dir + "/.git"))
+      return true;
+    if (is_contained(Ceilings, sys::path::parent_path(Dir)))
+      return false;
+  }
+  return false;
+}
+
 std::string uncommitted(StringRef Root, ArrayRef<std::string> Paths) {
   ErrorOr<std::string> Program = sys::findProgramByName("git");
   if (!Program || !git(*Program, Root, {"rev-parse", "--is-inside-work-tree"}))
-    return "";
+    return insideGit(Root) ? "git can't say what is committed in '" + Root.str() + "'" : "";
   if (auto Changed = git(*Program, Root, {"status", "--porcelain", "--untracked-files=no"}))
     if (StringRef First = StringRef(*Changed).split('\n').first; !First.empty())
       return "'" + First.drop_front(3).str() + "' has changes that aren't committed";

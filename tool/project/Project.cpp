@@ -193,30 +193,36 @@ static std::vector<std::string> dropUnknown(std::vector<std::string> &Args) {
 /// Drops what only the user's compiler understands, and what changes nothing but the generated code. Returns what users
 /// should hear of.
 static std::vector<std::string> clean(clang::tooling::CompileCommand &Command) {
-  static const StringSet<> WithValue = {"-o", "-MF", "-MT", "-MQ", "-include-pch", "-ccbin", "-Xcompiler"};
+  static const StringSet<> WithValue = {"-o", "-MF", "-MT", "-MQ", "-MJ", "-include-pch", "-ccbin", "-Xcompiler"};
   std::vector<std::string> Args;
+  // `-Xclang -include -Xclang file` is `-include file` by another way.
+  auto Passes = [&](size_t I) {
+    return I + 1 < Command.CommandLine.size() &&
+           (Command.CommandLine[I] == "-Xclang" || Command.CommandLine[I] == "-Xpreprocessor");
+  };
   for (size_t I = 0; I != Command.CommandLine.size(); ++I) {
+    const size_t First = I;
+    I += Passes(I);
     StringRef Arg = Command.CommandLine[I];
-    if (WithValue.contains(Arg)) {
-      ++I;
-      continue;
-    }
+    size_t Value = I + 1 + Passes(I + 1);
+    StringRef ValueText = Value < Command.CommandLine.size() ? StringRef(Command.CommandLine[Value]) : StringRef();
     // CMake's precompiled header was made by the user's compiler.
-    if (Arg == "-include" && I + 1 != Command.CommandLine.size() &&
-        StringRef(Command.CommandLine[I + 1]).contains("cmake_pch")) {
-      ++I;
+    if (WithValue.contains(Arg) || (Arg == "-include" && ValueText.contains("cmake_pch"))) {
+      I = Value;
       continue;
     }
     if (Arg == "-Winvalid-pch" || Arg == "-c" || Arg.starts_with("-M") || Arg.starts_with("-fsanitize") ||
         Arg.starts_with("-fconcepts") || Arg.starts_with("-fmodules-ts") || Arg.starts_with("-fdeps") ||
         Arg.starts_with("-W") || Arg.starts_with("-O") || Arg.starts_with("-g") || Arg == "-fPIC" || Arg == "-fPIE" ||
+        Arg.starts_with("-fprofile") || Arg.starts_with("-fauto-profile") || Arg.starts_with("-fcs-profile") ||
         Arg == "-fopenmp")
       continue;
     // A launcher such as ccache stands before the compiler in some databases.
     if (I == 0 && Command.CommandLine.size() > 1 && (Arg.ends_with("ccache") || Arg.ends_with("sccache")) &&
         !StringRef(Command.CommandLine[1]).starts_with("-"))
       continue;
-    Args.push_back(Arg.str());
+    for (size_t J = First; J <= I; ++J)
+      Args.push_back(Command.CommandLine[J]);
   }
   bool HasStd = any_of(Args, [](StringRef A) { return A.starts_with("-std="); });
   if (!HasStd)
@@ -299,7 +305,7 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
     UnitCommand Unit;
     Unit.Target = targetOf(Command);
     for (const std::string &Flag : clean(Command))
-      ++Unknown[Flag];
+      Unknown[Flag] += !isCuda(Real);
     Unit.Command = Command;
     Unit.Command.Filename = Real;
     Unit.Source = Real;
@@ -307,7 +313,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
     (isCuda(Real) ? P.CudaUnits : P.Units).push_back(std::move(Unit));
   }
   for (const auto &[Flag, Count] : Unknown)
-    P.Notes.push_back("`" + Flag + "` is left out of " + std::to_string(Count) + (Count == 1 ? " unit's" : " units'") +
+    if (Count != 0)
+      P.Notes.push_back("`" + Flag + "` is left out of " + std::to_string(Count) + (Count == 1 ? " unit's" : " units'") +
                       " flags: Clang doesn't know it");
   if (P.SourceRoot.empty())
     P.SourceRoot = sourceRoot(P.BuildDir, Files);
@@ -366,8 +373,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
                             }),
                 P.Units.end());
   if (P.Units.size() != Before)
-    P.Notes.push_back(std::to_string(Before - P.Units.size()) +
-                      " more entries of the same units are left out: the first of each is taken");
+    P.Notes.push_back("entries of units that stand in the database already are left out: " +
+                      std::to_string(Before - P.Units.size()));
   return P;
 }
 

@@ -46,13 +46,17 @@ private:
 
 class RecordingFileSystem : public vfs::ProxyFileSystem {
 public:
-  RecordingFileSystem(IntrusiveRefCntPtr<vfs::FileSystem> Base, std::function<bool(StringRef)> Own,
-                      std::function<bool(StringRef)> Ignore, std::map<std::string, Dependency> &Seen)
-      : ProxyFileSystem(std::move(Base)), Own(std::move(Own)), Ignore(std::move(Ignore)), Seen(Seen) {}
+  RecordingFileSystem(IntrusiveRefCntPtr<vfs::FileSystem> Base, const Overlay &Edited,
+                      std::function<bool(StringRef)> Own, std::function<bool(StringRef)> Ignore,
+                      std::map<std::string, Dependency> &Seen)
+      : ProxyFileSystem(std::move(Base)), Edited(Edited), Own(std::move(Own)), Ignore(std::move(Ignore)), Seen(Seen) {}
 
   ErrorOr<vfs::Status> status(const Twine &Path) override {
     ErrorOr<vfs::Status> S = ProxyFileSystem::status(Path);
     note(Path, S);
+    if (S && !S->isDirectory() && !Edited.empty())
+      if (auto Text = Edited.find(realPathOf(absolute(Path))); Text != Edited.end())
+        return vfs::Status::copyWithNewSize(*S, Text->second.size());
     return S;
   }
 
@@ -63,11 +67,16 @@ public:
       return File;
     }
     ErrorOr<vfs::Status> S = (*File)->status();
-    SmallString<256> Full = absolute(Path), Real;
-    if (!S || S->isDirectory() || Ignore(Full) ||
-        !Own(ProxyFileSystem::getRealPath(Full, Real) ? StringRef(Full) : StringRef(Real))) {
+    SmallString<256> Full = absolute(Path);
+    std::string Real = realPathOf(Full);
+    if (!S || S->isDirectory() || Ignore(Full) || !Own(Real)) {
       note(Path, S);
       return File;
+    }
+    if (auto Text = Edited.find(Real); Text != Edited.end()) {
+      Seen[Full.str().str()] = Dependency::text(Full, Text->second);
+      return std::make_unique<LoadedFile>(vfs::Status::copyWithNewSize(*S, Text->second.size()),
+                                          MemoryBuffer::getMemBufferCopy(Text->second, Full));
     }
     auto Text = (*File)->getBuffer(Full, S->getSize(), /*RequiresNullTerminator=*/false);
     if (!Text)
@@ -94,17 +103,23 @@ private:
       It->second = S ? fromStatus(Full, *S) : Dependency{Kind::Missing, Full.str().str(), {}};
   }
 
+  const Overlay &Edited;
   std::function<bool(StringRef)> Own, Ignore;
   std::map<std::string, Dependency> &Seen;
 };
 
 } // namespace
 
-IntrusiveRefCntPtr<vfs::FileSystem> recording(IntrusiveRefCntPtr<vfs::FileSystem> Base,
+std::string realPathOf(StringRef Path) {
+  SmallString<256> Real;
+  return sys::fs::real_path(Path, Real) ? Path.str() : Real.str().str();
+}
+
+IntrusiveRefCntPtr<vfs::FileSystem> recording(IntrusiveRefCntPtr<vfs::FileSystem> Base, const Overlay &Edited,
                                               std::function<bool(StringRef)> Own,
                                               std::function<bool(StringRef)> Ignore,
                                               std::map<std::string, Dependency> &Seen) {
-  return makeIntrusiveRefCnt<RecordingFileSystem>(std::move(Base), std::move(Own), std::move(Ignore), Seen);
+  return makeIntrusiveRefCnt<RecordingFileSystem>(std::move(Base), Edited, std::move(Own), std::move(Ignore), Seen);
 }
 
 bool DependencyCheck::holds(const Dependency &D) {
@@ -116,7 +131,7 @@ bool DependencyCheck::holds(const Dependency &D) {
   if (!New)
     return It->second;
   if (Edited)
-    if (auto Text = Edited->find(D.Path); Text != Edited->end()) {
+    if (auto Text = Edited->find(D.What == Kind::Text ? realPathOf(D.Path) : D.Path); Text != Edited->end()) {
       Dependency Now = Dependency::text(D.Path, Text->second);
       return It->second = D.What == Kind::Text && equal(D.Hash, Now.Hash);
     }

@@ -8,6 +8,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -23,31 +24,43 @@ bool mayTrain(StringRef Text) {
 
 namespace {
 
-/// Whether the text has a `main` outside braces and outside conditionals (`#ifdef TEST` around a library's own `main`
-/// makes no program of it).
-bool definesMain(StringRef Text) {
+enum class Main { None, Conditional, Certain };
+
+/// Whether the text has a `main` outside braces; `Certain` if it's outside conditionals, too (`#ifdef TEST` around a
+/// library's own `main` makes no program of it).
+Main findMain(StringRef Text) {
+  if (!Text.contains("main"))
+    return Main::None;
   clang::LangOptions Options;
   Options.CPlusPlus = true;
   SmallString<0> Copy(Text); // the lexer wants a null behind the last byte
   clang::Lexer Lex(clang::SourceLocation(), Options, Copy.c_str(), Copy.c_str(), Copy.c_str() + Copy.size());
   int Braces = 0, Conditionals = 0;
-  bool Main = false, Directive = false;
+  bool Named = false, Member = false, Directive = false, Word = false;
+  Main Found = Main::None;
   clang::Token T;
   for (Lex.LexFromRawLexer(T); T.isNot(clang::tok::eof); Lex.LexFromRawLexer(T)) {
-    if (T.is(clang::tok::hash) && T.isAtStartOfLine()) {
-      Directive = true;
+    StringRef Name = T.is(clang::tok::raw_identifier) ? T.getRawIdentifier() : StringRef();
+    if (T.isAtStartOfLine())
+      Directive = T.is(clang::tok::hash), Word = Directive;
+    if (Directive) {
+      // `#define PROGRAM int main(` isn't one.
+      if (Word && T.isNot(clang::tok::hash)) {
+        Conditionals += Name.starts_with("if") ? 1 : Name == "endif" ? -1 : 0;
+        Word = false;
+      }
       continue;
     }
-    StringRef Word = T.is(clang::tok::raw_identifier) ? T.getRawIdentifier() : StringRef();
-    if (Directive)
-      Conditionals += Word.starts_with("if") ? 1 : Word == "endif" ? -1 : 0;
-    Directive = false;
     Braces += T.is(clang::tok::l_brace) ? 1 : T.is(clang::tok::r_brace) ? -1 : 0;
-    if (Main && T.is(clang::tok::l_paren))
-      return true;
-    Main = Word == "main" && Braces == 0 && Conditionals == 0;
+    if (Named && T.is(clang::tok::l_paren)) {
+      if (Conditionals == 0)
+        return Main::Certain;
+      Found = Main::Conditional;
+    }
+    Named = Name == "main" && Braces == 0 && !Member;
+    Member = T.is(clang::tok::coloncolon);
   }
-  return false;
+  return Found;
 }
 
 class Scanner {
@@ -55,26 +68,44 @@ public:
   explicit Scanner(const Project &P) : P(P) {}
 
   struct Unit {
-    bool Trains = false, Main = false;
+    bool Trains = false;
+    migrate::Main Main = Main::None;
   };
 
   /// The file, with the project's files that it includes.
   Unit scan(const UnitCommand &Command) {
     Unit Result;
-    SmallVector<std::string, 8> Folders;
+    std::vector<std::string> Folders, Work = {Command.Source};
+    // Whatever names a folder may be one that is searched: there are many flags for that.
+    auto Folder = [&](StringRef Name) {
+      std::string Path = absolute(Name, Command.Command.Directory);
+      if (sys::fs::is_directory(Path) && !is_contained(Folders, Path))
+        Folders.push_back(Path);
+    };
+    for (const char *Variable : {"CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH"}) {
+      SmallVector<StringRef, 4> Names;
+      StringRef(std::getenv(Variable)).split(Names, ':', -1, /*KeepEmpty=*/false);
+      for (StringRef Name : Names)
+        Folder(Name);
+    }
+    std::vector<StringRef> Included;
     const std::vector<std::string> &Args = Command.Command.CommandLine;
-    for (size_t I = 0; I != Args.size(); ++I) {
+    for (size_t I = 1; I < Args.size(); ++I) {
       StringRef Arg = Args[I];
-      for (StringRef Flag : {"-I", "-iquote", "-isystem", "-include"})
-        if (Arg == Flag && I + 1 != Args.size())
-          Folders.push_back(absolute(Args[I + 1], Command.Command.Directory));
-        else if (Arg.starts_with(Flag) && Arg != Flag && Flag != "-include")
-          Folders.push_back(absolute(Arg.drop_front(Flag.size()), Command.Command.Directory));
+      if (Args[I - 1] == "-include" || Args[I - 1] == "-imacros")
+        Included.push_back(Arg);
+      Folder(Arg);
+      Folder(Arg.split('=').second);
+      for (StringRef Flag : {"-I", "-iquote", "-isystem", "-idirafter", "-cxx-isystem"})
+        if (StringRef Joined = Arg; Joined.consume_front(Flag))
+          Folder(Joined);
+    }
+    for (StringRef Name : Included) {
+      Work.push_back(absolute(Name, Command.Command.Directory));
+      for (const std::string &Dir : Folders)
+        Work.push_back((Dir + "/" + Name).str());
     }
     StringSet<> Seen;
-    std::vector<std::string> Work = {Command.Source};
-    // A file that the command line includes stands among the folders; as one it holds nothing.
-    append_range(Work, Folders);
     for (size_t I = 0; I != Work.size(); ++I) {
       if (!Seen.insert(Work[I]).second)
         continue;
@@ -82,12 +113,12 @@ public:
       if (!F)
         continue;
       Result.Trains |= F->Trains;
-      Result.Main |= F->Main;
+      Result.Main = std::max(Result.Main, F->Main);
       for (const auto &[Name, Quoted] : F->Includes) {
         if (Quoted)
           Work.push_back((sys::path::parent_path(F->Path) + "/" + Name).str());
-        for (const std::string &Folder : Folders)
-          Work.push_back(Folder + "/" + Name);
+        for (const std::string &Dir : Folders)
+          Work.push_back(Dir + "/" + Name);
       }
     }
     return Result;
@@ -98,7 +129,8 @@ public:
 private:
   struct File {
     std::string Path;
-    bool Trains = false, Main = false;
+    bool Trains = false;
+    migrate::Main Main = Main::None;
     std::vector<std::pair<std::string, bool>> Includes; ///< name, in quotes
   };
 
@@ -113,8 +145,10 @@ private:
     auto [It, New] = Files.try_emplace(Path);
     if (!New)
       return It->second.get();
-    SmallString<256> Clean(Path);
-    sys::path::remove_dots(Clean, /*remove_dot_dot=*/true);
+    // A file has many names; what is missing is looked for under the one that was asked for.
+    SmallString<256> Clean(realPathOf(Path));
+    if (Clean == Path)
+      sys::path::remove_dots(Clean, /*remove_dot_dot=*/true);
     if (!P.owns(Clean))
       return nullptr;
     auto Buffer = MemoryBuffer::getFile(Clean, /*IsText=*/false, /*RequiresNullTerminator=*/false);
@@ -129,7 +163,7 @@ private:
     It->second = std::make_unique<File>();
     It->second->Path = Clean.str().str();
     It->second->Trains = mayTrain(Text);
-    It->second->Main = Text.contains("main") && definesMain(Text);
+    It->second->Main = findMain(Text);
     for (size_t At = Text.find("include"); At != StringRef::npos; At = Text.find("include", At + 1)) {
       // `# include`, also behind a line break that a backslash hides: what precedes isn't looked at.
       StringRef Rest = Text.substr(At + strlen("include"));
@@ -151,6 +185,11 @@ private:
 
 } // namespace
 
+bool hasMain(const std::string &Source) {
+  auto Buffer = MemoryBuffer::getFile(Source, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  return Buffer && findMain((*Buffer)->getBuffer()) != Main::None;
+}
+
 Prefiltered prefilter(const Project &P) {
   Scanner S(P);
   Prefiltered Result;
@@ -165,9 +204,13 @@ Prefiltered prefilter(const Project &P) {
     // Units of no target (flags on the command line) stand for themselves.
     Target &T = Targets[Command.Target.empty() ? Command.Source : Command.Target];
     T.Trains |= U.Trains;
-    T.Main |= U.Main;
+    T.Main |= U.Main == Main::Certain;
     Units.push_back(U);
   }
+  // CUDA sources aren't read, but their programs are looked at.
+  for (const UnitCommand &Command : P.CudaUnits)
+    if (S.scan(Command).Trains)
+      Targets[Command.Target].Trains = true;
   // A library may train for any program that links it.
   bool LibraryTrains = any_of(Targets, [](const auto &T) { return T.second.Trains && !T.second.Main; });
   bool AnyTrains = any_of(Targets, [](const auto &T) { return T.second.Trains; });
@@ -175,7 +218,7 @@ Prefiltered prefilter(const Project &P) {
     const UnitCommand &Command = P.Units[I];
     const Target &T = Targets[Command.Target.empty() ? Command.Source : Command.Target];
     Result.Skip[I] = !AnyTrains || (T.Main && !T.Trains && !LibraryTrains);
-    if (Result.Skip[I] && Units[I].Main)
+    if (Result.Skip[I] && Units[I].Main != Main::None)
       Result.Programs.push_back(I);
   }
   Result.Read = std::move(S.Read);

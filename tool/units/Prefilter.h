@@ -18,6 +18,9 @@ struct Prefiltered {
 
 Prefiltered prefilter(const Project &P);
 
+/// Whether a source has a `main`, as far as can be told without a parser.
+bool hasMain(const std::string &Source);
+
 /// Whether a text has one of the words that bring a program to our attention.
 bool mayTrain(llvm::StringRef Text);
 

@@ -1,5 +1,6 @@
 //===- Reader.cpp ---------------------------------------------------------===//
 #include "units/Reader.h"
+#include "infer/Program.h"
 #include "units/Prefilter.h"
 #include "units/Workers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -21,7 +22,14 @@ Reader::Reader(const Project &P, const RuleSet &Rules, ReaderOptions Options, St
   if (O.Prefilter) {
     Prefiltered Words = prefilter(P);
     Skip = std::move(Words.Skip);
-    SkippedPrograms = std::move(Words.Programs);
+    for (size_t I : Words.Programs) {
+      const UnitCommand &Main = P.Units[I];
+      SkippedProgram &Skipped = SkippedPrograms.emplace_back();
+      Skipped.Name = programName(Main.Source, Main.Target);
+      for (size_t J = 0; J != P.Units.size(); ++J)
+        if (J == I || (!Main.Target.empty() && P.Units[J].Target == Main.Target && !is_contained(Words.Programs, J)))
+          Skipped.Units.push_back(P.Units[J].Source);
+    }
     append_range(From.Own, Words.Read);
   }
   Counts.Skipped = count(Skip, true);
@@ -87,7 +95,7 @@ void Reader::keep(size_t I, const std::string &Key, ReadUnit U) {
   std::string Bytes = serialise(U);
   if (O.Cache) {
     // The list first: a unit without its list would never be found to hold.
-    if (!Lists.find(U.SystemList))
+    if (std::unique_ptr<MemoryBuffer> Kept = Lists.find(U.SystemList); !Kept || Kept->getBuffer() != List)
       Lists.store(U.SystemList, List);
     Units.store(Key, Bytes);
   }
@@ -162,7 +170,7 @@ std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
       Crashed.push_back(I);
   if (O.Parsing.Precompile && !Crashed.empty()) {
     ParseOptions Plain = O.Parsing;
-    Plain.Precompile = false;
+    Plain.DistrustPrefix = true;
     parse(Crashed, Keys, Edited, Plain, Workers, Read);
   }
   for (size_t I : Crashed)
@@ -171,6 +179,7 @@ std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
       ir::Unit &Failed = Read[I].emplace();
       Failed.Source = P.Units[I].Source;
       Failed.Target = P.Units[I].Target;
+      Failed.HasMain = hasMain(P.Units[I].Source); // it's still some program's
       Failed.Errors.push_back({P.Units[I].Source, "reading this unit " + Failures[I], 0, 0, true});
     }
   Status.clear();

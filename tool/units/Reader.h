@@ -41,8 +41,12 @@ public:
   };
   const Sources &sources() const { return From; }
 
-  /// Units with a `main` that were left out: programs with nothing to do.
-  const std::vector<size_t> &skippedPrograms() const { return SkippedPrograms; }
+  /// Programs that were left out, since they have nothing to do.
+  struct SkippedProgram {
+    std::string Name;
+    std::vector<std::string> Units;
+  };
+  const std::vector<SkippedProgram> &skippedPrograms() const { return SkippedPrograms; }
 
   struct Statistics {
     size_t Skipped = 0, Cached = 0, Parsed = 0;
@@ -67,7 +71,7 @@ private:
   Cache Units, Lists;
   std::vector<std::string> Memory; ///< by unit: the last reading, as bytes
   std::vector<bool> Skip;
-  std::vector<size_t> SkippedPrograms;
+  std::vector<SkippedProgram> SkippedPrograms;
   bool Checking = false;
   std::map<size_t, std::string> Failures; ///< by unit: how its process ended
   llvm::StringMap<bool> ListHolds;
