@@ -5,6 +5,7 @@
 #include "infer/Structure.h"
 #include "project/CMakeEdit.h"
 #include "report/Dump.h"
+#include "units/Prefilter.h"
 #include "llvm/ADT/StringSet.h"
 #include "clang/Lex/Lexer.h"
 #include "llvm/ADT/STLExtras.h"
@@ -168,7 +169,10 @@ void Migrator::cudaUnits(std::vector<Plan> &Plans) {
         if (Of.P.Name == Unit.Target)
           return true;
         auto Linked = Tree.Targets.find(Of.P.Name);
-        bool Program = any_of(Plans, [&](const Plan &Other) { return Other.P.Name == Unit.Target; });
+        bool Program = any_of(Plans, [&](const Plan &Other) { return Other.P.Name == Unit.Target; }) ||
+                       any_of(Tree.CudaUnits, [&](const UnitCommand &Other) {
+                         return Other.Target == Unit.Target && hasMain(Other.Source);
+                       });
         return Linked != Tree.Targets.end() ? Linked->second.count(Unit.Target) != 0 : !Program && trains(Of.P.Code);
       };
       if (none_of(Plans, Concerns))
@@ -284,6 +288,13 @@ Error Migrator::merge(const std::vector<Plan> &Plans) {
       append_range(Final.Edits, Of.M.Edits);
   if (Error E = mergeEdits(Final.Edits))
     return E;
+  // Nothing that a rule selected may get lost on the way: matches = edits + findings.
+  for (const Plan &Of : Plans)
+    for (const Edit &E : Of.M.Edits)
+      if (Of.migrated() && (Of.M.Matches != Of.M.Edited + Of.M.Reported || !is_contained(Final.Edits, E)))
+        return createStringError(inconvertibleErrorCode(), "the edit of " + E.Code + " at " + E.Path + ":" +
+                                                               std::to_string(E.Line) +
+                                                               " got lost; please report this");
   for (const Edit &E : Final.Edits)
     if (!Final.Texts.count(E.Path)) {
       const std::string &Before = text(E.Path, {});

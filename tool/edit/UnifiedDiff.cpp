@@ -63,6 +63,21 @@ std::vector<Change> changes(const std::vector<StringRef> &A, const std::vector<S
   return Result;
 }
 
+/// As git names files with quotes, backslashes and control characters.
+std::string quoted(const std::string &Name) {
+  std::string Result;
+  for (unsigned char C : Name) {
+    if (C == '"' || C == '\\')
+      Result += {'\\', static_cast<char>(C)};
+    else if (C < 0x20 || C == 0x7f)
+      Result += {'\\', static_cast<char>('0' + (C >> 6)), static_cast<char>('0' + (C >> 3 & 7)),
+                 static_cast<char>('0' + (C & 7))};
+    else
+      Result += static_cast<char>(C);
+  }
+  return Result == Name ? Name : '"' + Result + '"';
+}
+
 } // namespace
 
 std::string unifiedDiff(StringRef Name, StringRef Before, StringRef After) {
@@ -73,7 +88,8 @@ std::string unifiedDiff(StringRef Name, StringRef Before, StringRef After) {
   constexpr size_t Context = 3;
   std::string Text;
   llvm::raw_string_ostream OS(Text);
-  OS << "diff --git a/" << Name << " b/" << Name << "\n--- a/" << Name << "\n+++ b/" << Name << "\n";
+  std::string Old = quoted("a/" + Name.str()), New = quoted("b/" + Name.str());
+  OS << "diff --git " << Old << " " << New << "\n--- " << Old << "\n+++ " << New << "\n";
   auto Line = [&](char Mark, StringRef L) {
     OS << Mark << L;
     if (!L.ends_with("\n"))

@@ -167,6 +167,7 @@ struct RuleMatch {
   uint32_t Rule = 0;
   FuncId Function = None;
   std::map<std::string, ExprId> Nodes;
+  bool Whole = true; ///< all that the pattern binds is in `Nodes`
 };
 
 struct Problem {

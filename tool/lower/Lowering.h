@@ -44,8 +44,9 @@ private:
         if (const auto *S = Node.get<clang::Stmt>())
           if (auto It = L.Lowered.find(S); It != L.Lowered.end())
             M.Nodes[Name] = It->second;
-      if (M.Nodes.size() == R.Nodes.getMap().size())
-        L.Out.Matches.push_back(std::move(M));
+      // What a pattern binds may lie in code that isn't lowered; the place must not get lost.
+      M.Whole = M.Nodes.size() == R.Nodes.getMap().size();
+      L.Out.Matches.push_back(std::move(M));
     }
     Lowering &L;
     uint32_t Rule;

@@ -173,7 +173,8 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   std::vector<std::string> Args = Command.Command.CommandLine;
   // Ours stand before the user's, so that theirs win; errors alone are of interest.
   Args.insert(Args.begin() + 1, {"-resource-dir=" + Options.ResourceDir, "-fsyntax-only", "-w", "-ferror-limit=0",
-                                 "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"});
+                                 "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument",
+                                 "-fno-spell-checking"});
   if (!Options.RuntimeInclude.empty())
     Args.insert(Args.begin() + 1, "-idirafter" + Options.RuntimeInclude);
   std::string Prefix = Options.DistrustPrefix ? "" : precompiledPrefix(P, Command, Args, Options);

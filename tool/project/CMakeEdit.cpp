@@ -183,8 +183,10 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
               Indent(Definition->Begin) + "target_link_libraries(" + Definition->Args[0] + " " + Library.str() + ")" +
                   Newline.str());
       }
+    ++Out.Edited;
     return;
   }
+  ++Out.Reported;
   for (const Rule *R : Manual) {
     Finding X;
     X.Code = R->Code;

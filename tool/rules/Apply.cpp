@@ -1,6 +1,7 @@
 //===- Apply.cpp ----------------------------------------------------------===//
 #include "rules/Apply.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -27,6 +28,7 @@ public:
         declare(F);
       includes();
     }
+    assert(Out.Matches == Out.Edited + Out.Reported && "a place got lost");
     return std::move(Out);
   }
 
@@ -58,6 +60,12 @@ private:
       F.Nodes[Name + ":name"] = P.Code.Exprs[E].CalleeName;
     }
     F.Name = R.Name;
+    if (!M.Whole) {
+      ++Out.Matches;
+      ++Out.Reported;
+      find(R, F, "part of this code wasn't understood: " + R.Summary, Severity::Refusal);
+      return;
+    }
     apply(R, F);
   }
 
@@ -108,6 +116,7 @@ private:
     ++Out.Matches;
     if (R.Edits.empty()) {
       find(R, F, expand(R.Message, F));
+      ++Out.Reported;
       return;
     }
     for (const EditTemplate &T : R.Edits) {
@@ -116,6 +125,7 @@ private:
         // A half-edited place is worse than none: without this edit the program can't be migrated.
         find(R, F, "needs an edit in a macro, a header outside the project or generated code: " + R.Summary,
              Severity::Refusal);
+        ++Out.Reported;
         return;
       }
     }
@@ -123,6 +133,7 @@ private:
     for (const EditTemplate &T : R.Edits)
       edit(R, F, T);
     Editing = None;
+    ++Out.Edited;
   }
 
   /// A template is edited only where all its instantiations agree.

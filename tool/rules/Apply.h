@@ -29,7 +29,8 @@ struct Finding {
 struct Migration {
   std::vector<Edit> Edits;
   std::vector<Finding> Findings;
-  size_t Matches = 0; ///< places that a rule selected: each is an edit or a finding
+  /// Places that a rule selected; each is edited or reported.
+  size_t Matches = 0, Edited = 0, Reported = 0;
 };
 
 /// Texts by path, read once; an overlay stands before the disk.

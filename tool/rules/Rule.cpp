@@ -120,6 +120,10 @@ static Error loadRule(StringRef Path, std::vector<Rule> &Out) {
                  },
                  &Message);
   Rule R;
+  // `>>` takes it for granted that there is a document.
+  if (yaml::Input Probe((*Buffer)->getBuffer(), nullptr, [](const SMDiagnostic &, void *) {});
+      !Probe.setCurrentDocument() && !Probe.error())
+    return createStringError(inconvertibleErrorCode(), Path + ":1:1: no rule in this file");
   In >> R;
   if (In.error())
     return createStringError(In.error(), Path + ":" + StringRef(Message).split('\n').first);

@@ -128,7 +128,7 @@ template <typename A> void fields(A &Io, ir::Function &F) {
      F.Parent, F.Main, F.Broken, F.Overrides);
 }
 template <typename A> void fields(A &Io, ir::File &F) { Io(F.Path, F.Project, F.Includes, F.Spellings); }
-template <typename A> void fields(A &Io, ir::RuleMatch &M) { Io(M.Rule, M.Function, M.Nodes); }
+template <typename A> void fields(A &Io, ir::RuleMatch &M) { Io(M.Rule, M.Function, M.Nodes, M.Whole); }
 template <typename A> void fields(A &Io, ir::Problem &P) { Io(P.Path, P.Message, P.Line, P.Column, P.Fatal, P.Offset); }
 template <typename A> void fields(A &Io, ir::Unit &U) {
   Io(U.Source, U.Target, U.Files, U.Types, U.Vars, U.Exprs, U.Stmts, U.Functions, U.Matches, U.Errors, U.Distributed,
