@@ -2,9 +2,9 @@
 
 #include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/logger.hpp>
@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "c10d_compat.h"
+#include "graph.h"
 #include "group_impl.h"
 #include "same_on_all.h"
+#include "state.h"
 
 namespace accelerate::detail {
 
@@ -40,6 +42,9 @@ struct Models::Model {
   bool find_unused = false;
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
+
+  /// Whose gradients have come from a local backward since the last that wasn't.
+  std::vector<bool> local;
 
   /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
   int64_t backwards = 0;
@@ -221,27 +226,12 @@ void Models::forget_dead() {
 
 std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
   ska::flat_hash_map<Model*, std::vector<size_t>> reached;
-  ska::flat_hash_set<const torch::autograd::Node*> visited;
-  std::vector<const torch::autograd::Node*> todo{loss.grad_fn().get()};
-  visited.insert(todo.back());
-  while (!todo.empty()) {
-    const torch::autograd::Node* node = todo.back();
-    todo.pop_back();
-    if (node->next_edges().empty()) {  // a leaf of the graph, or a function without inputs
-      if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
-        const auto owner = owners_.find(leaf->variable.unsafeGetTensorImpl());
-        if (owner != owners_.end()) {
-          reached[owner->second.model].push_back(owner->second.index);
-        }
-      }
-      continue;
+  visit_leaves(loss, [&](const at::Tensor& leaf) {
+    const auto owner = owners_.find(leaf.unsafeGetTensorImpl());
+    if (owner != owners_.end()) {
+      reached[owner->second.model].push_back(owner->second.index);
     }
-    for (const auto& edge : node->next_edges()) {
-      if (edge.function && visited.insert(edge.function.get()).second) {
-        todo.push_back(edge.function.get());
-      }
-    }
-  }
+  });
   std::vector<Reached> result;
   for (const auto& model : models_) {
     const auto it = reached.find(model.get());
@@ -318,7 +308,73 @@ void Models::agree_on_buffers(Group& group, Model& model) {
   group.broadcast_many(tensors, 0, "the buffers of " + model.name);
 }
 
-void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, const BackwardArguments& arguments) {
+bool Models::synced(const Reached& reached) {
+  const TrainingControl& control = state().control;
+  if (control.unsynced_all > 0) {
+    return false;
+  }
+  return control.unsynced.empty() ||
+         std::none_of(reached.model->parameters.begin(), reached.model->parameters.end(),
+                      [&](const at::Tensor& x) { return control.unsynced.count(x.unsafeGetTensorImpl()) > 0; });
+}
+
+void Models::send_zeros(const std::vector<Reached>& reached) {
+  std::vector<at::Tensor> roots, zeros;
+  for (const Reached& r : reached) {
+    for (const size_t i : r.indices) {
+      roots.push_back(r.model->parameters[i]);
+      zeros.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
+    }
+  }
+  if (!roots.empty()) {
+    torch::autograd::backward(roots, zeros);
+  }
+}
+
+void Models::note_local(const Reached& reached) {
+  Model& model = *reached.model;
+  model.local.resize(model.parameters.size());
+  for (const size_t i : reached.indices) {
+    model.local[i] = true;
+  }
+}
+
+/// Calls `run`, which has the reducer average the gradients that the loss reaches. Those that it doesn't reach, but
+/// earlier local backwards did, are averaged here: a reducer may know of them or not.
+void Models::make_up(Group& group, const Reached& reached, const std::function<void()>& run) {
+  Model& model = *reached.model;
+  for (const size_t i : reached.indices) {
+    if (i < model.local.size()) {
+      model.local[i] = false;
+    }
+  }
+  std::vector<size_t> missed, none;
+  for (size_t i = 0; i < model.local.size(); ++i) {
+    if (model.local[i]) {
+      const at::Tensor& parameter = model.parameters[i];
+      (parameter.grad().defined() ? missed : none).push_back(i);
+      if (!parameter.grad().defined()) {
+        parameter.mutable_grad() = at::zeros_like(parameter.detach());  // a reducer that knows of it wants one
+      }
+    }
+  }
+  model.local.clear();
+  run();
+  for (const size_t i : none) {
+    model.parameters[i].mutable_grad().reset();
+  }
+  for (const size_t i : missed) {
+    at::Tensor& gradient = model.parameters[i].mutable_grad();
+    const bool complex = gradient.is_complex();
+    at::Tensor total = plain(gradient.is_sparse() ? gradient.to_dense() : gradient).contiguous().clone();
+    group.sum(total, "the gradient of " + model.names[i]);
+    total.div_(group.impl().environment.world_size);
+    gradient = complex ? at::view_as_complex(total) : total;
+  }
+}
+
+void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
+                      const BackwardArguments& arguments) {
   const auto run = [&](const at::Tensor& gradient) {
     loss.backward(gradient, arguments.retain_graph, arguments.create_graph, arguments.inputs);
   };
@@ -348,31 +404,38 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     TORCH_CHECK(!reached.empty(),
                 "[accelerate] the loss reaches no parameter of a prepared model or optimizer, so its gradients would "
                 "stay on this rank; call accelerator.prepare(model, optimizer) before training");
+    std::vector<Reached> synced_ones;
     for (const Reached& r : reached) {
+      if (!local && synced(r)) {
+        synced_ones.push_back(r);
+      } else {
+        note_local(r);
+      }
+    }
+    for (const Reached& r : synced_ones) {
       make_ready(group, r);
       r.model->reducer->rebuild_buckets();
       r.model->reducer->prepare_for_forward();
       r.model->reducer->prepare_for_backward({loss});
     }
-    if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
-      // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
-      std::vector<at::Tensor> roots, zeros;
-      for (const Reached& r : reached) {
-        for (const size_t i : r.indices) {
-          roots.push_back(r.model->parameters[i]);
-          zeros.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
-        }
+    std::function<void()> pass = [&] {
+      if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
+        // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
+        send_zeros(reached);
+      } else {
+        run(gradient);
       }
-      if (!roots.empty()) {
-        torch::autograd::backward(roots, zeros);
+      for (const Reached& r : synced_ones) {
+        r.model->reducer->check_finalized();
       }
-    } else {
-      run(gradient);
+    };
+    for (const Reached& r : synced_ones) {
+      if (!r.model->local.empty()) {
+        pass = [&group, &r, inner = std::move(pass)] { make_up(group, r, inner); };
+      }
     }
-    for (const Reached& r : reached) {
-      r.model->reducer->check_finalized();
-    }
-    for (const Reached& r : reached) {
+    pass();
+    for (const Reached& r : synced_ones) {
       agree_on_buffers(group, *r.model);
     }
   } catch (const std::exception& error) {

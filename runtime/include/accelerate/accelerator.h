@@ -1,9 +1,11 @@
 #pragma once
 
+#include <accelerate/accumulation.h>
 #include <accelerate/checkpoint.h>
 #include <accelerate/collectives.h>
 #include <accelerate/export.h>
 #include <accelerate/options.h>
+#include <accelerate/precision.h>
 #include <accelerate/prepare.h>
 #include <torch/types.h>
 
@@ -13,6 +15,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace accelerate {
 
@@ -103,6 +106,87 @@ class ACCELERATE_API Accelerator {
   void backward(const torch::Tensor& loss, const Weight& weight, const torch::Tensor& gradient = {},
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;
+
+  // --- Training control: accumulation, precision, clipping
+
+  /// Gradient accumulation: `Options::gradient_accumulation_steps` batches (a window) make one step. Alone as well.
+  ///
+  ///   for (auto& batch : *loader) {
+  ///     auto window = accelerator.accumulate(model);  // once a batch; it lasts for the body of the loop
+  ///     optimizer.zero_grad();
+  ///     accelerator.backward(loss(batch));
+  ///     optimizer.step();
+  ///   }
+  ///
+  /// Until its window's last batch, what backward() computes is kept back: the prepared parameters have no gradients,
+  /// and LibTorch's optimizers pass over parameters without. So step() and zero_grad() do nothing (Accelerate's
+  /// semantics, with plain optimizers), before and after backward() alike, and clip_grad_norm_() returns 0. The last
+  /// batch's backward() adds everything up and sends it over the ranks once. A window ends after that many batches, and
+  /// with the last batch of a loader of accelerate::make_data_loader.
+  ///
+  /// The result is that of one batch of the window's rows: a mean counts by its rows over the window's real rows (where
+  /// Accelerate divides by the number of steps, also in a last window that is shorter), a sum counts as it is, a loss
+  /// with a Weight by its weight over the window's; the k-th weighted loss of each batch belong together. Batches that
+  /// come from no prepared loader count equally. Of a mean over a batch of a few rows and one of many, this is exact.
+  ///
+  /// What else happens once a step belongs under sync_gradients(): schedulers, averages of weights, logs; also step()
+  /// of optimizers that ask for gradients by themselves (LBFGS), or of the program's own if it doesn't skip undefined
+  /// gradients. Gradients that a program throws away between two backwards of one batch (a GAN's discriminator, reached
+  /// by the generator's loss) can't be told from others: freeze these parameters with requires_grad_(false) instead.
+  /// Each batch of a window must have the same losses for the same models: throws at the next window if the last lacks
+  /// one. `models` are for the reader: all prepared models take part.
+  template <typename... Models>
+  [[nodiscard]] Accumulation accumulate(const Models&... /*models*/) const {
+    return Accumulation();
+  }
+
+  /// Whether the gradients are complete after the backward() of the batch in hand: false in all but the last batch of
+  /// a window. Keeps its value until the next accumulate(). True for programs that don't accumulate.
+  bool sync_gradients() const { return detail::sync_gradients(); }
+
+  /// As long as the result lives, gradients of these models (none: all) stay on this rank, where they add up; the first
+  /// backward() after it sends the sum. They aren't kept back from step(). Alone: nothing.
+  template <typename... Models>
+  [[nodiscard]] NoSync no_sync(Models&... models) const {
+    detail::Preparation chosen;
+    (detail::collect(chosen, models), ...);
+    return NoSync(detail::parameters_of(chosen));
+  }
+
+  /// Mixed precision for the operations of this thread, as long as the result lives: `Options::mixed_precision` on
+  /// device()'s type. Put it around the forward pass and the loss: unlike Accelerate's prepare(), ours doesn't wrap the
+  /// model. It may live on through backward(), which computes without it. For "no": nothing.
+  [[nodiscard]] Autocast autocast() const { return Autocast(); }
+
+  /// "no", "bf16" or "fp16".
+  std::string mixed_precision() const { return detail::mixed_precision(); }
+
+  /// Whether the last backward() of "fp16" overflowed, on any rank. The scale that it multiplies the loss with was too
+  /// large then; the next step has half of it, and twice as much after 2000 steps without an overflow (it begins with
+  /// 65536; PyTorch's constants). backward() divides gradients by the scale at its end, so that what follows sees true
+  /// ones. After an overflow no prepared parameter has a gradient, on any rank, for the rest of the step, so that
+  /// optimizers leave parameters and their own state (momentum, Adam's counts) as they are. A step lasts as long as
+  /// the batch of a loader of accelerate::make_data_loader, or the window of accumulate(); with neither, one
+  /// backward().
+  bool optimizer_step_was_skipped() const { return detail::optimizer_step_was_skipped(); }
+
+  /// torch::nn::utils::clip_grad_norm_ and clip_grad_value_: after backward() gradients are equal on all ranks, and
+  /// unscaled, so nothing else is needed. Returns the norm before clipping; 0 where there are no gradients: within a
+  /// window of accumulate(), and in a step that is skipped.
+  double clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm, double norm_type = 2.0) const {
+    return detail::clip_grad_norm(parameters, max_norm, norm_type);
+  }
+  double clip_grad_norm_(const torch::Tensor& parameter, double max_norm, double norm_type = 2.0) const {
+    return detail::clip_grad_norm({parameter}, max_norm, norm_type);
+  }
+  void clip_grad_value_(const std::vector<torch::Tensor>& parameters, double clip_value) const {
+    detail::clip_grad_value(parameters, clip_value);
+  }
+  void clip_grad_value_(const torch::Tensor& parameter, double clip_value) const {
+    detail::clip_grad_value({parameter}, clip_value);
+  }
+
+  // --- End of training control
 
   /// The sum over the ranks, as a fresh value (detached): tensors of any type (integers exactly),
   /// numbers, std::array and std::vector of them; several at once come back as a tuple and travel
