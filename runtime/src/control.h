@@ -61,6 +61,11 @@ struct TrainingControl {
   int64_t accumulated_batch = 0;  // the one that accumulate() has counted last
   int64_t calls = 0;              // of backward()
 
+  /// Per optimizer step. A loader with batches of its own on each rank takes as many times more samples a step, which a
+  /// schedule that counts samples has to follow: then this is the number of ranks.
+  int64_t scheduler_steps = 1;
+
+  bool trigger = false;  // set_trigger()
   bool checked = false;
   int unsynced_all = 0;                                     // no_sync() for all models
   std::unordered_map<const at::TensorImpl*, int> unsynced;  // and for those of these parameters

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "c10d_compat.h"
+#include "comm_hook.h"
 #include "graph.h"
 #include "group_impl.h"
 #include "same_on_all.h"
@@ -40,6 +41,7 @@ struct Models::Model {
   };
   std::vector<Trained> trained;
   bool find_unused = false;
+  std::vector<size_t> fixed;  // static_graph: the parameters of the reducer's first backward
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
 
@@ -242,6 +244,37 @@ std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
   return result;
 }
 
+void Models::throw_unused(const Reached& reached) {
+  const Model& model = *reached.model;
+  const std::unordered_set<size_t> used(reached.indices.begin(), reached.indices.end());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    if (trainable(model.parameters[i]) && used.count(i) == 0) {
+      names.push_back(model.names[i]);
+    }
+  }
+  TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(), ": the loss doesn't reach these parameters of ",
+              model.name, ": ", c10::Join(", ", names),
+              "; leave DistributedDataParallelOptions::find_unused_parameters unset, or freeze them with "
+              "requires_grad_(false)");
+}
+
+/// With a static graph the first backward of a reducer tells it what there is: it averages behind that one. Returns
+/// whether this is it.
+bool Models::fix_graph(const Reached& reached) {
+  Model& model = *reached.model;
+  std::vector<size_t> indices = reached.indices;
+  std::sort(indices.begin(), indices.end());
+  if (model.fixed.empty()) {
+    model.fixed = std::move(indices);
+    return true;
+  }
+  TORCH_CHECK(indices == model.fixed, "[accelerate] rank ", rank(), " of ", ranks(), ": the loss reaches ",
+              indices.size(), " parameters of ", model.name, ", and other ones (", model.fixed.size(),
+              ") than in the first backward(); don't set DistributedDataParallelOptions::static_graph");
+  return false;
+}
+
 /// Builds the model's reducer if there is none for the parameters that are trained now, and arms it.
 void Models::make_ready(Group& group, const Reached& reached) {
   Model& model = *reached.model;
@@ -252,11 +285,18 @@ void Models::make_ready(Group& group, const Reached& reached) {
                          torch::autograd::impl::grad_accumulator(model.parameters[i])});
     }
   }
+  const DistributedDataParallelOptions& options = state().control.ddp;
   const bool partly = reached.parameters != trained.size();
+  if (partly && options.find_unused_parameters == std::optional<bool>(false)) {
+    throw_unused(reached);
+  }
   const bool changed = !(trained == model.trained);
-  if (!model.reducer || changed || (partly && !model.find_unused)) {
+  if (!model.reducer || changed || (partly && !model.find_unused && !options.static_graph)) {
     model.reducer.reset();  // its hooks go first
-    model.find_unused = partly || (model.find_unused && !changed);
+    model.fixed.clear();
+    // With a static graph the reducer finds them out by itself, in its first backward.
+    model.find_unused = !options.static_graph &&
+                        (partly || options.find_unused_parameters.value_or(false) || (model.find_unused && !changed));
     model.trained = trained;
     ReducerArguments arguments;
     for (const Model::Trained& t : trained) {
@@ -264,8 +304,15 @@ void Models::make_ready(Group& group, const Reached& reached) {
       arguments.parameters.push_back(model.parameters[t.index]);
       arguments.sparse.push_back(model.sparse[t.index]);
     }
-    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
-        arguments.parameters, {c10d::kDefaultFirstBucketBytes, c10d::kDefaultBucketBytesCap}, arguments.sparse));
+    TORCH_CHECK(options.comm_hook == DDPCommunicationHookType::No ||
+                    std::find(arguments.sparse.begin(), arguments.sparse.end(), true) == arguments.sparse.end(),
+                "[accelerate] rank ", rank(), " of ", ranks(), ": ", model.name,
+                " has sparse gradients, which a comm_hook can't compress; use DDPCommunicationHookType::No, or an "
+                "embedding without sparse(true)");
+    arguments.bucket_bytes = std::max<int64_t>(1, static_cast<int64_t>(options.bucket_cap_mb * 1024 * 1024));
+    const std::vector<size_t> limits{static_cast<size_t>(first_bucket_bytes(arguments.bucket_bytes)),
+                                     static_cast<size_t>(arguments.bucket_bytes)};
+    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(arguments.parameters, limits, arguments.sparse));
     arguments.buckets.assign(buckets.rbegin(), buckets.rend());  // gradients come from the last layer first
     arguments.group = group.impl().group;
     arguments.find_unused = model.find_unused;
@@ -273,7 +320,11 @@ void Models::make_ready(Group& group, const Reached& reached) {
     model.logger = std::make_shared<c10d::Logger>(model.reducer);
     model.reducer->set_logger(model.logger);
     model.logger->set_construction_data_and_log(model.name, {}, -1, /*broadcast_buffers=*/false,
-                                                /*has_sync_bn=*/false, /*static_graph=*/false);
+                                                /*has_sync_bn=*/false, options.static_graph);
+    if (options.static_graph) {
+      model.reducer->set_static_graph();
+    }
+    register_comm_hook(*model.reducer, options.comm_hook, group.impl().group);
   }
 }
 
@@ -412,10 +463,21 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
         note_local(r);
       }
     }
+    group.compare([&] {
+      std::vector<std::string> lines;
+      for (const Reached& r : synced_ones) {
+        lines.push_back("backward() through " + std::to_string(r.parameters) + " parameters of " + r.model->name);
+      }
+      return lines;
+    });
+    std::vector<Model*> first_ones;
     for (const Reached& r : synced_ones) {
       make_ready(group, r);
       r.model->reducer->rebuild_buckets();
       r.model->reducer->prepare_for_forward();
+      if (state().control.ddp.static_graph && fix_graph(r)) {
+        first_ones.push_back(r.model);
+      }
       r.model->reducer->prepare_for_backward({loss});
     }
     std::function<void()> pass = [&] {
@@ -424,6 +486,9 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
         send_zeros(reached);
       } else {
         run(gradient);
+      }
+      for (const Model* model : first_ones) {
+        model->reducer->delay_all_reduce();
       }
       for (const Reached& r : synced_ones) {
         r.model->reducer->check_finalized();

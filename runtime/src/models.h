@@ -63,6 +63,8 @@ class Models {
   static void send_zeros(const std::vector<Reached>& reached);
   static void note_local(const Reached& reached);
   static void make_up(Group& group, const Reached& reached, const std::function<void()>& run);
+  [[noreturn]] static void throw_unused(const Reached& reached);
+  static bool fix_graph(const Reached& reached);
   static void make_ready(Group& group, const Reached& reached);
   static void agree_on_buffers(Group& group, Model& model);
 

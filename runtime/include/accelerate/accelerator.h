@@ -7,6 +7,7 @@
 #include <accelerate/options.h>
 #include <accelerate/precision.h>
 #include <accelerate/prepare.h>
+#include <accelerate/processes.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -184,6 +185,78 @@ class ACCELERATE_API Accelerator {
   }
   void clip_grad_value_(const torch::Tensor& parameter, double clip_value) const {
     detail::clip_grad_value({parameter}, clip_value);
+  }
+
+  /// scheduler.step() for one that is stepped once a batch: does nothing where the optimizer's step did nothing (within
+  /// a window of accumulate(), after an overflow). One step is one of the original's, since the global batch is kept;
+  /// under a policy that keeps the batch of each process it steps as many times as there are processes, as Accelerate
+  /// does. A scheduler that is stepped once an epoch needs no help: call its own step(). The learning rates that a
+  /// program computes by itself belong under sync_gradients().
+  template <typename Scheduler>
+  void step_scheduler(Scheduler& scheduler) const {
+    for (int64_t i = detail::scheduler_steps(); i > 0; --i) {
+      scheduler.step();
+    }
+  }
+
+  /// The same for ReduceLROnPlateauScheduler, once, with the main process's metric, so that all ranks decide alike.
+  /// (collective)
+  template <typename Scheduler>
+  void step_scheduler(Scheduler& scheduler, float metric) const {
+    metric = broadcast(metric);
+    if (detail::scheduler_steps() > 0) {
+      scheduler.step(metric);
+    }
+  }
+
+  /// A way for one rank to tell all (to stop early, say): true on every rank if set_trigger() was called on any since
+  /// the last check_trigger(). Where a rank would `break` by itself, it sets the trigger, and all check. (collective)
+  void set_trigger() const { detail::set_trigger(); }
+  bool check_trigger() const { return detail::check_trigger(); }
+
+  /// Between this and the result's end the main process goes first (to fill a cache, say), the others after it:
+  ///   { auto order = accelerator.main_process_first(); download(); }
+  /// What stands there must not communicate. If the main process throws there, all do. (collective)
+  [[nodiscard]] ProcessFirst main_process_first() const { return ProcessFirst(is_main_process()); }
+  /// The same with one process of each host.
+  [[nodiscard]] ProcessFirst local_main_process_first() const { return ProcessFirst(is_local_main_process()); }
+
+  bool is_last_process() const { return process_index() + 1 == num_processes(); }
+
+  /// As on_main_process(), for others; alone always.
+  template <typename Function>
+  void on_local_main_process(Function&& function) const {
+    if (is_local_main_process()) {
+      std::forward<Function>(function)();
+    }
+  }
+  template <typename Function>
+  void on_last_process(Function&& function) const {
+    if (is_last_process()) {
+      std::forward<Function>(function)();
+    }
+  }
+  template <typename Function>
+  void on_process(int64_t process, Function&& function) const {
+    if (num_processes() == 1 || process_index() == process) {
+      std::forward<Function>(function)();
+    }
+  }
+
+  /// This rank's part of a container (vector, deque, list, string), of a tensor along dimension 0, or of each value of
+  /// a std::map of such: contiguous in rank order; the first ranks get one more where it doesn't divide. With
+  /// `apply_padding` all parts have the same length: the last ranks' are filled up with copies of the last element, so
+  /// that the parts in rank order begin with the whole. (Accelerate pads each part, where that doesn't hold.)
+  template <typename Container>
+  Container split_between_processes(const Container& inputs, bool apply_padding = false) const {
+    return num_processes() == 1 ? inputs : detail::split(inputs, apply_padding);
+  }
+
+  /// The tensor, made as long along `dim` as the longest of all ranks with `pad_index` behind it, or before it. Alone:
+  /// the argument. (collective)
+  torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim = 0, const torch::Scalar& pad_index = 0,
+                                     bool pad_first = false) const {
+    return detail::pad_across_processes(x, dim, pad_index, pad_first);
   }
 
   // --- End of training control
