@@ -52,7 +52,8 @@ void propagate(const at::Tensor& loss, double coefficient, bool local, const Bac
 
 /// Which step a backward belongs to, as far as that can be known.
 std::pair<int, int64_t> step_in_hand(TrainingControl& control, bool loader) {
-  if (control.accumulates()) {
+  // A backward between two batches of a window mustn't change the scale of what is kept.
+  if (control.accumulates() || !control.window.sync()) {
     return {0, control.window.number()};
   }
   return loader ? std::make_pair(1, control.batch) : std::make_pair(2, ++control.calls);

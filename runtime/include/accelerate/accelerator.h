@@ -42,6 +42,8 @@ struct Weight {
 /// Alone (no launcher, or one process) every member does what plain LibTorch would do.
 /// Calls that communicate are marked (collective): all ranks must make them, in the same order.
 /// They throw c10::Error, naming the rank and the operation, if another rank fails, leaves or differs.
+/// With ACCELERATE_DEBUG_MODE=1 ranks tell each other what they are about to do before each collective, and throw if
+/// operations or shapes differ: what would hang, or add up the wrong numbers, becomes an error. (Twice the messages.)
 /// Not thread-safe: use it from the thread that trains.
 class ACCELERATE_API Accelerator {
  public:
@@ -156,7 +158,8 @@ class ACCELERATE_API Accelerator {
 
   /// Mixed precision for the operations of this thread, as long as the result lives: `Options::mixed_precision` on
   /// device()'s type. Put it around the forward pass and the loss: unlike Accelerate's prepare(), ours doesn't wrap the
-  /// model. It may live on through backward(), which computes without it. For "no": nothing.
+  /// model. It may live on through backward(), which computes without it. For "no": nothing. "fp16" works on the CPU as
+  /// far as LibTorch's operators do there (they say so if not); "bf16" is what CPUs are made for.
   [[nodiscard]] Autocast autocast() const { return Autocast(); }
 
   /// "no", "bf16" or "fp16".
