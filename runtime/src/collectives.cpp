@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "same_on_all.h"
 #include "state.h"
 
 namespace accelerate::detail {
@@ -28,6 +29,13 @@ at::Tensor bytes_of(const at::Tensor& x) {
 
 void reduce_tensors(std::vector<torch::Tensor>& tensors) {
   State& s = state();
+  s.group->compare([&] {
+    std::vector<std::string> lines;
+    for (const at::Tensor& x : tensors) {
+      lines.push_back(x.defined() ? describe("reduce()", x) : "reduce(): undefined");
+    }
+    return lines;
+  });
   std::map<std::pair<int, at::ScalarType>, std::vector<size_t>> together;  // by device and travelling type
   for (size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& x = tensors[i];

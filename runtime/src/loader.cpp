@@ -31,8 +31,12 @@ RowSlice slice_of(int64_t global_rows) {
 bool loaders_take_part() {
   const State& s = state();
   // Alone, the device may be asked for after the loader is made.
-  return !s.alone() || s.device.is_cuda() || torch::cuda::is_available();
+  return !s.alone() || s.device.is_cuda() || torch::cuda::is_available() || s.control.active();
 }
+
+bool last_batch_matters() { return state().control.accumulation_steps > 1; }
+
+void mark_last_batch(bool last) { state().control.last_batch = last; }
 
 void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
   State& s = state();
@@ -41,6 +45,8 @@ void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
   if (sharing == Sharing::rows) {
     s.training_loader = loader;
     s.training_slice = slice;
+    ++s.control.batch;
+    s.control.last_batch = false;
   }
 }
 

@@ -67,6 +67,7 @@ State* make_state() {
   made_already() = true;
   auto made = std::make_unique<State>();
   made->options = first_options();
+  made->control.configure(made->options);
   made->environment = read_environment();
   made->device = choose_device(made->environment);
   if (made->environment.alone()) {

@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "control.h"
 #include "environment.h"
 #include "group.h"
 #include "models.h"
@@ -19,6 +20,7 @@ struct State {
   Options options;
   std::unique_ptr<Group> group;  // none alone
   Models models;
+  TrainingControl control;
 
   torch::Device device{torch::kCPU};  // what the program asked for last, or would get
   bool device_requested = false;      // nothing is moved before the program asks

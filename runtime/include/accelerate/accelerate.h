@@ -14,4 +14,6 @@
 
 #include <accelerate/accelerator.h>
 #include <accelerate/data.h>
+#include <accelerate/local_sgd.h>
+#include <accelerate/memory.h>
 #include <accelerate/version.h>

@@ -47,6 +47,9 @@ ACCELERATE_API bool loaders_take_part();
 /// Tells the process which batch is in hand now; it's so until the next one, or until its loader goes.
 ACCELERATE_API void hand_out(const void* loader, Sharing sharing, const RowSlice& slice);
 ACCELERATE_API void take_back(const void* loader);
+/// Whether mark_last_batch() is to be called after hand_out(), for training loaders: accumulation ends windows there.
+ACCELERATE_API bool last_batch_matters();
+ACCELERATE_API void mark_last_batch(bool last);
 /// The device that batches go to; none where they stay.
 ACCELERATE_API std::optional<torch::Device> delivery_device();
 /// Gives all ranks the main process's default CPU generator, so that samplers draw alike. (collective)
@@ -207,6 +210,9 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
       deliver(batch, *device);
     }
     hand_out(this, sharing_, ticket.slice);
+    if (sharing_ == Sharing::rows && last_batch_matters()) {
+      mark_last_batch(tickets_.empty() && !enqueue());
+    }
     return batch;
   }
 

@@ -13,8 +13,29 @@ namespace accelerate {
 /// How loaders share out their data (Accelerate: DataLoaderConfiguration).
 struct DataLoaderConfiguration {};
 
-/// How gradients travel (Accelerate: DistributedDataParallelKwargs).
-struct DistributedDataParallelOptions {};
+/// In which type gradients travel (Accelerate: DDPCommunicationHookType). Its PowerSGD hooks exist in Python only.
+enum class DDPCommunicationHookType {
+  No,    ///< their own
+  FP16,  ///< half precision: half the traffic, 11 bits of mantissa, overflows above 65504
+  BF16,  ///< bfloat16: half the traffic, 8 bits of mantissa, float's range
+};
+
+/// How gradients travel (Accelerate: DistributedDataParallelKwargs). Nothing of it matters alone.
+struct DistributedDataParallelOptions {
+  /// The size of the buckets in which gradients travel, in MiB (c10d's default; the first one has 1 MiB at most).
+  double bucket_cap_mb = 25;
+
+  /// Whether models may have parameters that a loss doesn't reach. Not set (the default): they may, and a model whose
+  /// parameters are all reached doesn't pay for it. `true`: every model pays from the start. `false`, Accelerate's
+  /// default: backward() throws and names them.
+  std::optional<bool> find_unused_parameters;
+
+  /// The loss reaches the same parameters in every backward(): what is unused is found out once. The first backward
+  /// fixes them; one that reaches others throws. Not for programs that train a model with several losses.
+  bool static_graph = false;
+
+  DDPCommunicationHookType comm_hook = DDPCommunicationHookType::No;
+};
 
 /// Where checkpoints and logs go (Accelerate: ProjectConfiguration).
 struct ProjectConfiguration {};
@@ -24,6 +45,15 @@ struct Options {
   DataLoaderConfiguration dataloader;
   DistributedDataParallelOptions ddp;
   ProjectConfiguration project;
+
+  /// "no", "bf16" or "fp16": what accelerator.autocast() computes in, and whether backward() scales the loss ("fp16").
+  /// Else ACCELERATE_MIXED_PRECISION, else "no".
+  std::optional<std::string> mixed_precision;
+
+  /// How many batches make one optimizer step, for loops that use accelerator.accumulate(). Else
+  /// ACCELERATE_GRADIENT_ACCUMULATION_STEPS, else 1. (Accelerate lets the variable overrule the program; here the
+  /// program decides.)
+  std::optional<int64_t> gradient_accumulation_steps;
 };
 
 }  // namespace accelerate

@@ -39,6 +39,8 @@ struct Preparation {
 };
 
 ACCELERATE_API void prepare(const Preparation& preparation);
+/// The parameters of its models, tensors and optimizers.
+ACCELERATE_API std::vector<torch::Tensor> parameters_of(const Preparation& preparation);
 [[noreturn]] ACCELERATE_API void throw_null_argument(const char* kind);
 
 /// What prepare() returns: its only argument, or a tuple of all; references for lvalues.
