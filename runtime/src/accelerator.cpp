@@ -46,6 +46,7 @@ void prepare(const Preparation& preparation) {
   for (LoaderControl* loader : preparation.loaders) {
     loader->deliver_to_device();
   }
+  s.prepared.add(preparation);
   if (s.alone()) {
     return;
   }
@@ -98,6 +99,7 @@ void Accelerator::backward(const torch::Tensor& loss, const torch::Tensor& gradi
 void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reduction, const torch::Tensor& gradient,
                                    std::optional<bool> retain_graph, bool create_graph,
                                    std::optional<torch::TensorList> inputs) const {
+  ++detail::state().steps;
   if (detail::alone()) {
     loss.backward(gradient, retain_graph, create_graph, inputs);
     return;
@@ -110,6 +112,7 @@ void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reductio
 void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, const torch::Tensor& gradient,
                            std::optional<bool> retain_graph, bool create_graph,
                            std::optional<torch::TensorList> inputs) const {
+  ++detail::state().steps;
   if (detail::alone()) {
     loss.backward(gradient, retain_graph, create_graph, inputs);
     return;

@@ -14,4 +14,7 @@
 
 #include <accelerate/accelerator.h>
 #include <accelerate/data.h>
+#include <accelerate/launchers.h>
+#include <accelerate/logging.h>
+#include <accelerate/safetensors.h>
 #include <accelerate/version.h>
