@@ -211,13 +211,22 @@ std::optional<int64_t> CheckpointSeries::latest() const {
 }
 
 void CheckpointSeries::remove_beyond(int64_t keep) const {
+  const std::string ending = ".removed";
+  const auto left_over = [&](const std::string& name) {  // by a program that was ended while it removed
+    return name.size() > ending.size() && name[0] == '.' &&
+           name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+  };
+  for (const std::string& name : names_in(folder_)) {
+    if (left_over(name)) {
+      remove_all(folder_ + "/" + name);
+    }
+  }
   const std::vector<int64_t> all = numbers();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
     // What has a checkpoint's name is whole, also while it goes.
-    const std::string going = folder_ + "/.checkpoint_" + std::to_string(all[i]) + ".removed";
-    remove_all(going);
-    rename_file(path(all[i]), going);
-    remove_all(going);
+    const std::string hidden = folder_ + "/.checkpoint_" + std::to_string(all[i]) + ending;
+    rename_file(path(all[i]), hidden);
+    remove_all(hidden);
   }
 }
 

@@ -41,4 +41,11 @@ for ((round = 0; round < 12; ++round)); do
   count=$(ls "$folder/hammer/checkpoints" | wc -l)
   [ "$count" -le 4 ] || fail "total_limit: $count checkpoints"
 done
+"$program" hammer "$folder/hammer" &
+process=$!
+sleep 2
+kill -KILL $process
+wait $process 2>/dev/null
+hidden=$(ls -A "$folder/hammer/checkpoints" | grep -c '^\.')
+[ "$hidden" -le 2 ] || fail "$hidden leftovers of saves and removals that were cut off"
 [ "$failures" = 0 ]

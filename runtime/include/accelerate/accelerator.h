@@ -224,12 +224,14 @@ class ACCELERATE_API Accelerator {
   /// project_dir/checkpoints/checkpoint_0, checkpoint_1, ... An older checkpoint of the same name is replaced. The main
   /// process writes, to a folder that gets its name when all is on the disk: whenever the program ends, what has a name
   /// is whole, and older checkpoints are as they were. If it can't be written, all ranks throw, and nothing is left.
+  /// Saving leaves the training as it was, except that from three ranks on the gradients of the step that follows may
+  /// be summed up in another order, which is the order of a job that goes on from here.
   ///
-  /// Prepared objects must be there; those that ended are left out, which is recognised, except for a scheduler that
-  /// ends before its optimizer and an optimizer of the program's own class that ends before its parameters do. Loaders
-  /// must be accelerate::make_data_loader's. Registered objects have to be equal on all ranks. In the middle of an
-  /// epoch, save when the step is complete. What isn't part of this is the program's: loop counters and running sums,
-  /// generators of its own: register_for_checkpointing().
+  /// What wasn't prepared isn't kept, loaders included. Prepared objects must be there; those that ended are left out,
+  /// which is recognised, except for a scheduler that ends before its optimizer and an optimizer of the program's own
+  /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's. Registered objects have
+  /// to be equal on all ranks. In the middle of an epoch, save when the step is complete. What isn't part of this is
+  /// the program's: loop counters and running sums, generators of its own: register_for_checkpointing().
   std::string save_state(const std::string& output_dir = "") const { return detail::save_state(output_dir); }
 
   /// Reads a checkpoint into the prepared and registered objects, which must be the same, in the same order, as when it
