@@ -94,6 +94,7 @@ void prepare(const Preparation& preparation) {
   if (s.control.active()) {
     look_after_gradients(s.control.gradients, preparation);
   }
+  s.prepared.add(preparation);
   if (s.alone()) {
     return;
   }

@@ -144,6 +144,7 @@ void Accelerator::backward(const torch::Tensor& loss, const torch::Tensor& gradi
 void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reduction, const torch::Tensor& gradient,
                                    std::optional<bool> retain_graph, bool create_graph,
                                    std::optional<torch::TensorList> inputs) const {
+  ++detail::state().steps;
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   if (!detail::counts()) {
     detail::run_backward(loss, 1, detail::kNothing, arguments);
@@ -160,6 +161,7 @@ void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reductio
 void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, const torch::Tensor& gradient,
                            std::optional<bool> retain_graph, bool create_graph,
                            std::optional<torch::TensorList> inputs) const {
+  ++detail::state().steps;
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   detail::TrainingControl& control = detail::state().control;
   if (detail::alone() && !control.accumulates()) {

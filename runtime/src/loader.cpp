@@ -14,7 +14,7 @@
 
 namespace accelerate::detail {
 
-LoaderControl::~LoaderControl() = default;
+LoaderControl::~LoaderControl() { state().prepared.forget(this); }
 
 RowSlice slice_of(int64_t global_rows) {
   const int64_t each = global_rows / ranks(), longer = global_rows % ranks();

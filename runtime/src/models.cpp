@@ -45,6 +45,11 @@ struct Models::Model {
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
 
+  void drop_reducer() {
+    logger.reset();  // it has a pointer that would keep the reducer
+    reducer.reset();
+  }
+
   /// Whose gradients have come from a local backward since the last that wasn't.
   std::vector<bool> local;
 
@@ -115,7 +120,7 @@ void Models::clear() {
   owners_.clear();
   for (auto& model : models_) {
     try {
-      model->reducer.reset();
+      model->drop_reducer();
     } catch (const std::exception&) {
       // Its destructor may find hooks gone; nothing is left to be done about that.
     }
@@ -198,8 +203,8 @@ void Models::add_model(Group& group, std::unique_ptr<Model> model) {
   models_.push_back(std::move(model));
 }
 
-/// A model that only this class and its reducer still know is of no use to anyone. (The reducer refers to a
-/// parameter three times: itself, in a bucket, and through the accumulator of its gradient.)
+/// A model that only this class and its reducer still know is of no use to anyone. (With its reducer,
+/// a parameter has four references more: from the reducer, a bucket, its hook, and the accumulator of its gradient.)
 void Models::forget_dead() {
   const auto unused = [](const Model& model, size_t references) {
     for (const at::Tensor& parameter : model.parameters) {
@@ -211,8 +216,8 @@ void Models::forget_dead() {
   };
   for (auto it = models_.begin(); it != models_.end();) {
     Model& model = **it;
-    if (model.reducer && unused(model, 4)) {
-      model.reducer.reset();  // if it's in use after all, the next backward builds another one
+    if (model.reducer && unused(model, 5)) {
+      model.drop_reducer();  // if it's in use after all, the next backward builds another one
       model.trained.clear();
     }
     if (!model.reducer && !model.parameters.empty() && unused(model, 1)) {
@@ -223,6 +228,14 @@ void Models::forget_dead() {
     } else {
       ++it;
     }
+  }
+}
+
+void Models::begin_anew() {
+  for (auto& model : models_) {
+    model->drop_reducer();
+    model->trained.clear();
+    model->find_unused = false;
   }
 }
 
@@ -292,7 +305,7 @@ void Models::make_ready(Group& group, const Reached& reached) {
   }
   const bool changed = !(trained == model.trained);
   if (!model.reducer || changed || (partly && !model.find_unused && !options.static_graph)) {
-    model.reducer.reset();  // its hooks go first
+    model.drop_reducer();  // its hooks go first
     model.fixed.clear();
     // With a static graph the reducer finds them out by itself, in its first backward.
     model.find_unused = !options.static_graph &&

@@ -40,6 +40,13 @@ class Models {
   void backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
                 const BackwardArguments& arguments);
 
+  /// Forgets models that nobody else knows any more.
+  void forget_dead();
+
+  /// Lets the next backward begin as a new process's first would: reducers add up in an order that they find in their
+  /// first backward, and a job that goes on from a checkpoint has to find the same as the one that saved it.
+  void begin_anew();
+
   /// Forgets all models; nothing of c10d is referred to any more.
   void clear();
 
@@ -57,7 +64,6 @@ class Models {
   };
 
   void add_model(Group& group, std::unique_ptr<Model> model);
-  void forget_dead();
   std::vector<Reached> reach(const torch::Tensor& loss) const;
   static bool synced(const Reached& reached);
   static void send_zeros(const std::vector<Reached>& reached);

@@ -109,6 +109,8 @@ State& state(const Options& options) {
   return state();
 }
 
+bool state_is_made() { return made_already(); }
+
 bool alone() { return state().alone(); }
 
 int64_t rank() { return state().environment.rank; }

@@ -12,6 +12,7 @@
 #include "environment.h"
 #include "group.h"
 #include "models.h"
+#include "prepared.h"
 
 namespace accelerate::detail {
 
@@ -21,6 +22,8 @@ struct State {
   std::unique_ptr<Group> group;  // none alone
   Models models;
   TrainingControl control;
+  PreparedObjects prepared;
+  int64_t steps = 0;  // calls of backward(), for people who look at a checkpoint
 
   torch::Device device{torch::kCPU};  // what the program asked for last, or would get
   bool device_requested = false;      // nothing is moved before the program asks
@@ -36,6 +39,9 @@ struct State {
 /// Made by the first call, from the environment; with other ranks it returns when all have come. Lives
 /// until the process ends, and is closed by a handler of exit().
 State& state();
+
+/// Whether there is one; asking doesn't make it.
+bool state_is_made();
 
 /// The same, with the options of the first call.
 State& state(const Options& options);

@@ -3,14 +3,16 @@
 /// Loaders of torch::data whose batches are shared out among the ranks.
 ///
 /// The functions here have the overloads and the return types of torch::data::make_data_loader; user code
-/// goes on naming, iterating and passing the very same types. Alone they return torch's own loader.
+/// goes on naming, iterating and passing the very same types. Alone they work as torch's own loader does.
 ///
 /// The object behind the type is derived from StatelessDataLoader: that class asks a virtual function for
 /// the next request and the data set, through a pointer to its base, for the batch. Both are replaced.
 
 #include <accelerate/deliver.h>
 #include <accelerate/export.h>
+#include <accelerate/loader_position.h>
 #include <accelerate/prepare.h>
+#include <accelerate/resumable_loader.h>
 #include <torch/data/dataloader.h>
 #include <torch/data/worker_exception.h>
 
@@ -103,7 +105,8 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
       : Stateless(std::move(dataset), sampler, without_workers(options)),
         sampler_(std::move(sampler)),
         full_options_(options),
-        sharing_(sharing) {
+        sharing_(sharing),
+        progress_(/*ahead=*/options.workers() > 0 && sharing == Sharing::rows) {
     // The base holds the data set now; it becomes the one that comes back to this object for batches.
     this->main_thread_dataset_ = std::make_unique<Feed>(std::move(*this->main_thread_dataset_), this);
     if (full_options_.workers > 0) {
@@ -121,6 +124,14 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   }
 
   void deliver_to_device() override { deliver_ = true; }
+
+  /// An evaluation loop has no steps in common, so it isn't saved in its middle.
+  void save_position(torch::serialize::OutputArchive& archive) const override {
+    progress_.save(archive, sampler_, sharing_ == Sharing::rows);
+  }
+  void load_position(torch::serialize::InputArchive& archive) override {
+    progress_.load(sampler_, full_options_.batch_size, archive);
+  }
 
  private:
   /// Stands in for the data set: what the base class asks it for, the loader answers.
@@ -154,7 +165,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     step_ = 0;
     exhausted_ = false;
     agree_on_random_state();
-    sampler_.reset();
+    progress_.begin(sampler_);
     Base::reset();
     while (fetchers_ && tickets_.size() < full_options_.max_jobs && enqueue()) {
     }
@@ -162,6 +173,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
 
   std::optional<Request> get_batch_request() override {
     if (tickets_.empty() && !enqueue()) {
+      progress_.ended();
       return std::nullopt;
     }
     return tickets_.front().request;
@@ -170,7 +182,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   /// Draws requests, as the original would, until there is one for this rank.
   bool enqueue() {
     while (!exhausted_) {
-      std::optional<Request> request = sampler_.next(full_options_.batch_size);
+      std::optional<Request> request = progress_.next(sampler_, full_options_.batch_size);
       if (!request || (full_options_.drop_last && row_count(*request) < full_options_.batch_size)) {
         exhausted_ = true;
         break;
@@ -209,6 +221,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     if (const auto device = deliver_ ? delivery_device() : std::nullopt) {
       deliver(batch, *device);
     }
+    progress_.handed_out();
     hand_out(this, sharing_, ticket.slice);
     if (sharing_ == Sharing::rows && last_batch_matters()) {
       mark_last_batch(tickets_.empty() && !enqueue());
@@ -254,6 +267,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   S sampler_;  // the base has a copy of its own, which is private to it and never asked
   const torch::data::FullDataLoaderOptions full_options_;
   const Sharing sharing_;
+  LoaderProgress<S> progress_;
   bool deliver_ = false;
   int64_t step_ = 0;
   bool exhausted_ = false;
@@ -269,7 +283,8 @@ std::unique_ptr<torch::data::StatelessDataLoader<D, S>> make_loader(D dataset, S
   static_assert(!std::is_final_v<D>, "accelerate: a data set class that is final can't be shared out; remove `final`");
   static_assert(std::is_copy_constructible_v<S>, "accelerate: a loader's sampler has to be copyable");
   if (!loaders_take_part()) {
-    return torch::data::make_data_loader(std::move(dataset), std::move(sampler), options);
+    return std::make_unique<ResumableLoader<D, S>>(std::move(dataset), std::move(sampler), options,
+                                                   sharing == Sharing::rows);
   }
   return std::make_unique<SharedLoader<D, S>>(std::move(dataset), std::move(sampler), options, sharing);
 }

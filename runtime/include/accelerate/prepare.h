@@ -26,6 +26,16 @@ class ACCELERATE_API LoaderControl {
   virtual ~LoaderControl();
   /// From now on batches arrive on the process's device.
   virtual void deliver_to_device() = 0;
+  /// Writes where the loader stands, in terms that don't depend on the rank or the number of ranks.
+  virtual void save_position(torch::serialize::OutputArchive& archive) const = 0;
+  /// Goes there: the next loop over it continues what was under way.
+  virtual void load_position(torch::serialize::InputArchive& archive) = 0;
+};
+
+/// A scheduler of either kind, which have no base class in common.
+struct Scheduler {
+  torch::optim::LRScheduler* lr = nullptr;
+  torch::optim::ReduceLROnPlateauScheduler* plateau = nullptr;
 };
 
 /// What one call of prepare() was given, sorted by kind; each in the order of the arguments.
@@ -34,6 +44,7 @@ struct Preparation {
   std::vector<torch::Tensor> tensors;
   std::vector<torch::optim::Optimizer*> optimizers;
   std::vector<LoaderControl*> loaders;
+  std::vector<Scheduler> schedulers;
   bool foreign_loader = false;                             // a loader that torch::data made
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
@@ -112,9 +123,11 @@ void collect(Preparation& preparation, Arg& arg) {
     preparation.optimizers.push_back(const_cast<T*>(&arg));
   } else if constexpr (decltype(is_loader(static_cast<T*>(nullptr)))::value) {
     collect_loader(preparation, const_cast<T&>(arg));
-  } else if constexpr (std::is_base_of_v<torch::optim::LRScheduler, T> ||
-                       std::is_base_of_v<torch::optim::ReduceLROnPlateauScheduler, T>) {
-    // Its steps are equal on all ranks already.
+  } else if constexpr (std::is_base_of_v<torch::optim::LRScheduler, T>) {
+    // Its steps are equal on all ranks already; a checkpoint keeps their number.
+    preparation.schedulers.push_back({const_cast<T*>(&arg), nullptr});
+  } else if constexpr (std::is_base_of_v<torch::optim::ReduceLROnPlateauScheduler, T>) {
+    preparation.schedulers.push_back({nullptr, const_cast<T*>(&arg)});
   } else if constexpr (is_owner<T>::value) {
     if (arg == nullptr) {
       throw_null_argument("a null pointer");
