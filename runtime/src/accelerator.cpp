@@ -1,5 +1,7 @@
 #include <accelerate/accelerator.h>
 
+#include <algorithm>
+
 #include "state.h"
 
 namespace accelerate {
@@ -45,13 +47,19 @@ void prepare(const Preparation& preparation) {
   }
   for (LoaderControl* loader : preparation.loaders) {
     loader->deliver_to_device();
+    if (std::find(s.loaders.begin(), s.loaders.end(), loader) == s.loaders.end()) {
+      s.loaders.push_back(loader);
+    }
   }
   if (s.alone()) {
     return;
   }
-  TORCH_CHECK(!preparation.foreign_loader, "[accelerate] rank ", rank(), " of ", ranks(),
-              ": a loader of torch::data::make_data_loader gives every rank all rows; make it with "
-              "accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
+  TORCH_CHECK(
+      !preparation.unshareable, "[accelerate] rank ", rank(), " of ", ranks(),
+      ": a loader of torch::data::make_data_loader gives every rank all rows, and this one can't be shared out "
+      "any more: ",
+      preparation.unshareable,
+      "; make it with accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
   agree_on_random_state();
   for (const torch::nn::Module* module : preparation.models) {
     s.models.add(*s.group, *module);

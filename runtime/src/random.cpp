@@ -6,7 +6,7 @@
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/feature_alpha_dropout_native.h>
 #include <ATen/ops/feature_dropout_native.h>
-#include <accelerate/data.h>
+#include <accelerate/sharing.h>
 #include <torch/library.h>
 
 #include <map>
@@ -201,20 +201,26 @@ OwnRandomStream::~OwnRandomStream() {
   }
 }
 
+torch::Tensor random_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_random_state(const torch::Tensor& bytes) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(bytes);
+}
+
 void agree_on_random_state() {
   State& s = state();
   if (s.alone()) {
     return;
   }
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  at::Tensor bytes;
-  {
-    std::lock_guard<std::mutex> lock(generator.mutex());
-    bytes = generator.get_state();
-  }
+  at::Tensor bytes = random_state();
   s.group->broadcast(bytes, 0, "the random state");
-  std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(bytes);
+  set_random_state(bytes);
 }
 
 }  // namespace accelerate::detail

@@ -104,6 +104,7 @@ State& state(const Options& options) {
   TORCH_CHECK(!made_already(),
               "[accelerate] an Accelerator with options must be the program's first: another one, or a "
               "loader, has made the process's state already");
+  check(options.dataloader);
   first_options() = options;
   return state();
 }

@@ -2,11 +2,13 @@
 
 /// The process's one state, which every Accelerator and loader refers to.
 
-#include <accelerate/data.h>
+#include <accelerate/loader_control.h>
 #include <accelerate/options.h>
+#include <accelerate/sharing.h>
 #include <torch/types.h>
 
 #include <memory>
+#include <vector>
 
 #include "environment.h"
 #include "group.h"
@@ -26,7 +28,8 @@ struct State {
   const void* training_loader = nullptr;  // that gave the training batch in hand; none if it's gone
   RowSlice training_slice;                // of that batch
   const void* last_loader = nullptr;      // that gave the last batch, for training or not
-  bool last_batch_is_ghost = false;
+  RowSlice last_slice;                    // of that batch
+  std::vector<LoaderControl*> loaders;    // prepared and alive, in the order of preparation
 
   bool alone() const { return group == nullptr; }
 };

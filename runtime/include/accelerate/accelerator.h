@@ -3,6 +3,7 @@
 #include <accelerate/checkpoint.h>
 #include <accelerate/collectives.h>
 #include <accelerate/export.h>
+#include <accelerate/opaque.h>
 #include <accelerate/options.h>
 #include <accelerate/prepare.h>
 #include <torch/types.h>
@@ -67,7 +68,9 @@ class ACCELERATE_API Accelerator {
   ///
   /// Models go to device(), and start with the main process's parameters and buffers. An optimizer's
   /// parameters that belong to no prepared model are treated as a model of their own. Batches of a
-  /// loader from accelerate::make_data_loader arrive on device(). Preparing again is harmless.
+  /// loader from accelerate::make_data_loader arrive on device(). With other ranks, a loader that
+  /// torch::data::make_data_loader made without workers is shared out in place from here on, as
+  /// BatchPolicy::Global says; any other throws. Preparing again is harmless.
   /// Throws on all ranks if a model's parameters differ between them.
   template <typename... Args>
   detail::Prepared<Args...> prepare(Args&&... args) const {
@@ -151,12 +154,23 @@ class ACCELERATE_API Accelerator {
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. Alone: the argument.
   torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
 
+  /// This rank's rows of a batch that the program formed itself, alike on every rank; `dim` is the dimension of the
+  /// rows. Tensors, torch::data examples, tuples, maps, vectors, and what BatchFields knows (see batch.h). The slices
+  /// are contiguous, in rank order; where there are fewer rows than ranks, the last ranks get a ghost, a copy of the
+  /// first row. It is the training batch in hand from now on, so that backward(), share(), mean() and the like weigh
+  /// it. Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
+  template <typename Batch>
+  std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const {
+    return detail::shard(std::decay_t<Batch>(std::forward<Batch>(batch)), dim);
+  }
+
   /// All ranks' rows, concatenated along dimension 0 in rank order; the ranks may have unequal numbers
   /// of rows, and none. A tensor of no dimensions counts as one row. Detached. Alone: the argument
   /// itself (one row, if it had no dimensions). (collective)
   torch::Tensor gather(const torch::Tensor& rows) const { return detail::gather(rows, /*drop_ghosts=*/false); }
 
-  /// The same without the rows of ghosts, so that every sample counts once.
+  /// The same without the rows of ghosts, and without those that only fill up a last round (even_batches), so that
+  /// every sample counts once.
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const {
     return detail::gather(rows, /*drop_ghosts=*/true);
   }

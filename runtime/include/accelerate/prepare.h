@@ -3,6 +3,8 @@
 /// How Accelerator::prepare() recognises what it is given: by type, at compile time.
 
 #include <accelerate/export.h>
+#include <accelerate/in_place.h>
+#include <accelerate/loader_control.h>
 #include <torch/data/dataloader/base.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/any.h>
@@ -20,21 +22,13 @@
 
 namespace accelerate::detail {
 
-/// What the library needs of a loader that was made by accelerate::make_data_loader.
-class ACCELERATE_API LoaderControl {
- public:
-  virtual ~LoaderControl();
-  /// From now on batches arrive on the process's device.
-  virtual void deliver_to_device() = 0;
-};
-
 /// What one call of prepare() was given, sorted by kind; each in the order of the arguments.
 struct Preparation {
   std::vector<torch::nn::Module*> models;
   std::vector<torch::Tensor> tensors;
   std::vector<torch::optim::Optimizer*> optimizers;
   std::vector<LoaderControl*> loaders;
-  bool foreign_loader = false;                             // a loader that torch::data made
+  const char* unshareable = nullptr;                       // why a loader that torch::data made can't be shared out
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
 
@@ -83,7 +77,21 @@ void collect_loader(Preparation& preparation, torch::data::DataLoaderBase<D, B, 
   if (auto* control = dynamic_cast<LoaderControl*>(&loader)) {
     preparation.loaders.push_back(control);
   } else {
-    preparation.foreign_loader = true;
+    preparation.unshareable = "it is passed as its base class, or its data set is stateful";
+  }
+}
+
+template <typename D, typename S>
+void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D, S>& loader) {
+  if (auto* control = dynamic_cast<LoaderControl*>(&loader)) {
+    preparation.loaders.push_back(control);
+  } else if (ranks() > 1) {
+    const InPlace shared = share_in_place(loader);
+    if (shared.control) {
+      preparation.loaders.push_back(shared.control);
+    } else {
+      preparation.unshareable = shared.reason;
+    }
   }
 }
 
