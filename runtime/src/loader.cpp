@@ -28,9 +28,12 @@ void throw_no_position() {
 }
 
 std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, std::size_t batch_size) {
+  TORCH_CHECK(mine.size() <= batch_size, "[accelerate] rank ", rank(), " of ", ranks(), ": a loader's sampler gave ",
+              mine.size(), " rows for a batch of ", batch_size,
+              "; make the loader with accelerate::make_data_loader, which doesn't mind");
   torch::Tensor indices = torch::zeros({static_cast<int64_t>(batch_size) + 1}, torch::kInt64);
   auto* data = indices.data_ptr<int64_t>();
-  data[0] = static_cast<int64_t>(std::min(mine.size(), batch_size));
+  data[0] = static_cast<int64_t>(mine.size());
   std::copy_n(mine.begin(), data[0], data + 1);
   state().group->broadcast(indices, 0, "the rows of a loader's batch");
   return {data + 1, data + 1 + data[0]};

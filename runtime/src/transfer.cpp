@@ -40,8 +40,8 @@ bool Transfer::begin() {
 }
 
 torch::Tensor Transfer::send(const torch::Tensor& x) const {
-  if (!x.defined()) {
-    return x;
+  if (!x.defined() || (device_->is_cuda() && x.is_cuda())) {
+    return x;  // what is on a GPU already was computed on the program's stream, and moves there
   }
   const bool pinnable = device_->is_cuda() && x.is_cpu() && x.layout() == torch::kStrided;
   return pinnable ? x.pin_memory().to(*device_, /*non_blocking=*/true) : x.to(*device_);
@@ -59,11 +59,13 @@ std::shared_ptr<c10::Event> Transfer::end() {
 
 void Transfer::wait_for(const c10::Event& copied) const { copied.block(cuda().getStream(side_->device())); }
 
-void Transfer::receive(const torch::Tensor& x) const {
-  // The memory belongs to the side stream, which mustn't reuse it while the program's stream reads it.
-  if (x.defined() && x.is_cuda()) {
-    x.record_stream(cuda().getStream(x.device()));
+torch::Tensor Transfer::receive(const torch::Tensor& x) const {
+  if (!x.defined() || !x.is_cuda()) {
+    return x;
   }
+  // The memory belongs to the side stream, which mustn't reuse it while the program's stream reads it.
+  x.record_stream(cuda().getStream(x.device()));
+  return x.to(side_->device());
 }
 
 }  // namespace accelerate::detail

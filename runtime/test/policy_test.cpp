@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sharded.h"
@@ -16,13 +18,19 @@ namespace {
 using sharded::Batches;
 using sharded::Rows;
 
-template <bool kEven>
+enum class Choice { even, uneven, dispatch, read_alike };
+
+template <Choice kChoice>
 class PolicyTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     accelerate::Options options;
-    options.dataloader.split_batches = false;
-    options.dataloader.even_batches = kEven;
+    if (kChoice == Choice::even || kChoice == Choice::uneven) {
+      options.dataloader.split_batches = false;
+      options.dataloader.even_batches = kChoice == Choice::even;
+    } else {
+      options.dataloader.dispatch_batches = kChoice == Choice::dispatch;
+    }
     try {
       accelerator = std::make_unique<accelerate::Accelerator>(options);
     } catch (const c10::Error&) {
@@ -60,11 +68,13 @@ class PolicyTest : public testing::Test {
   static std::unique_ptr<accelerate::Accelerator> accelerator;
   int64_t n = 1, r = 0;
 };
-template <bool kEven>
-std::unique_ptr<accelerate::Accelerator> PolicyTest<kEven>::accelerator;
+template <Choice kChoice>
+std::unique_ptr<accelerate::Accelerator> PolicyTest<kChoice>::accelerator;
 
-using PolicyEven = PolicyTest<true>;
-using PolicyUneven = PolicyTest<false>;
+using PolicyEven = PolicyTest<Choice::even>;
+using PolicyUneven = PolicyTest<Choice::uneven>;
+using PolicyDispatch = PolicyTest<Choice::dispatch>;
+using PolicyReadAlike = PolicyTest<Choice::read_alike>;
 
 TEST_F(PolicyEven, BatchesAreAccelerates) {
   for_each_case([&](int64_t length, int64_t batch, bool drop_last, auto options) {
@@ -143,6 +153,17 @@ TEST_F(PolicyUneven, EveryRowOnce) {
   });
 }
 
+TEST_F(PolicyUneven, SkipsStepsOfAllRanks) {
+  auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(numbers(6 * n + 1), 2);
+  Batches steps;
+  for (auto& batch : accelerate::skip_first_batches(loader, 1)) {
+    steps.push_back(sharded::rows_of(accelerator->gather_for_metrics(batch.data)));
+  }
+  Batches expected = sharded::batches_of(6 * n + 1, 2 * n, false);
+  expected.erase(expected.begin());
+  EXPECT_EQ(steps, expected);
+}
+
 /// N ranks with batches of B train as one process with batches of N * B, down to a last round that isn't full.
 TEST_F(PolicyUneven, TrainsAsOneProcessWithTheRanksBatches) {
   const auto train = [&](auto step, auto& loader) {
@@ -176,6 +197,79 @@ TEST_F(PolicyUneven, TrainsAsOneProcessWithTheRanksBatches) {
       },
       ours);
   EXPECT_LT(toys::distance(expected, actual), 1e-6);
+}
+
+/// Counts what it is asked for; its rows are those of toys::Numbers.
+class Counted : public toys::Numbers {
+ public:
+  using toys::Numbers::Numbers;
+  torch::data::Example<> get(size_t index) override {
+    ++reads;
+    return toys::Numbers::get(index);
+  }
+  static inline std::atomic<int> reads{0};
+};
+
+TEST_F(PolicyDispatch, TheMainProcessReads) {
+  for (const auto policy : {accelerate::BatchPolicy::Global, accelerate::BatchPolicy::PerProcess}) {
+    for_each_case([&](int64_t length, int64_t batch, bool drop_last, auto options) {
+      Counted::reads = 0;
+      auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(
+          torch::data::datasets::MapDataset<Counted, torch::data::transforms::Stack<>>(
+              Counted(static_cast<size_t>(length)), {}),
+          options, policy);
+      Batches steps;
+      for (auto& b : *loader) {
+        steps.push_back(sharded::rows_of(accelerator->gather_for_metrics(b.data)));
+        EXPECT_NEAR(accelerator->reduce(accelerator->share(1.0)), 1, 1e-12);
+      }
+      const int64_t per_step = policy == accelerate::BatchPolicy::Global ? batch : batch * n;
+      EXPECT_EQ(steps, sharded::batches_of(length, per_step, drop_last));
+      EXPECT_EQ(Counted::reads > 0, r == 0 && !steps.empty());
+    });
+  }
+}
+
+/// The same rows on every rank.
+class Twelve : public torch::data::datasets::StatefulDataset<Twelve, torch::Tensor> {
+ public:
+  std::optional<torch::Tensor> get_batch(size_t size) override {
+    at_ += static_cast<int64_t>(size);
+    return at_ <= 12 ? std::optional(torch::arange(at_ - static_cast<int64_t>(size), at_)) : std::nullopt;
+  }
+  std::optional<size_t> size() const override { return std::nullopt; }
+  void reset() override { at_ = 0; }
+  void save(torch::serialize::OutputArchive&) const override {}
+  void load(torch::serialize::InputArchive&) override {}
+
+ private:
+  int64_t at_ = 0;
+};
+
+TEST_F(PolicyReadAlike, EveryRankReadsAndKeepsItsPart) {
+  auto loader = accelerate::make_data_loader(Twelve(), 3);
+  auto evaluation = accelerate::make_evaluation_data_loader(Twelve(), 3);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    Batches steps, turns;
+    for (auto& batch : *loader) {
+      steps.push_back(sharded::rows_of(accelerator->gather_for_metrics(batch)));
+    }
+    EXPECT_EQ(steps, sharded::batches_of(12, 3, false));
+    for (auto& batch : *evaluation) {
+      turns.push_back(sharded::rows_of(batch));
+    }
+    Batches expected;
+    for (int64_t k = r; k < 4; k += n) {
+      expected.push_back({3 * k, 3 * k + 1, 3 * k + 2});
+    }
+    EXPECT_EQ(turns, expected);
+  }
+  auto rounds = accelerate::make_data_loader(Twelve(), 3, accelerate::BatchPolicy::PerProcess);
+  Batches steps;
+  for (auto& batch : *rounds) {
+    steps.push_back(sharded::rows_of(accelerator->gather_for_metrics(batch)));
+  }
+  EXPECT_EQ(steps, sharded::batches_of(12, 3 * n, false));
 }
 
 }  // namespace

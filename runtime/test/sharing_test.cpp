@@ -60,7 +60,7 @@ std::vector<Step> shared_by_rounds(const Batches& original, int64_t batch_size, 
       step.slices.push_back(part.slice);
       Rows rows;
       if (part.slice.ghost) {
-        rows = {original[begin][0]};
+        rows.push_back(original[begin][0]);
       } else {
         if (static_cast<size_t>(rank) < count) {
           rows = original[begin + static_cast<size_t>(rank)];

@@ -36,9 +36,9 @@ class InPlaceFeed final : public D, public LoaderControl {
   ~InPlaceFeed() override { take_back(this); }
 
   typename D::BatchType get_batch(Request request) override {
-    std::vector<std::size_t> rows = indices_of_main({request.begin(), request.end()}, batch_size_);
-    const RowSlice slice = slice_of(static_cast<int64_t>(rows.size()));
-    rows = {rows.begin() + slice.begin, rows.begin() + slice.begin + slice.rows};
+    const std::vector<std::size_t> all = indices_of_main({request.begin(), request.end()}, batch_size_);
+    const RowSlice slice = slice_of(static_cast<int64_t>(all.size()));
+    std::vector<std::size_t> rows(all.begin() + slice.begin, all.begin() + slice.begin + slice.rows);
     auto batch = [&] {
       OwnRandomStream stream;
       return D::get_batch(Request(rows));

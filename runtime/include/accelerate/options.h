@@ -31,9 +31,10 @@ struct DataLoaderConfiguration {
 
   /// PerProcess only, where the epoch doesn't end with a full batch for every rank. True (Accelerate's default): what
   /// is missing is filled up with the epoch's first rows, over and over, so that all ranks have full batches; those
-  /// rows train twice, and gather_for_metrics() drops them. False: every row trains once; batches are as short as the
-  /// original's, ranks without one get a ghost, and losses are weighted by the real numbers of rows. With drop_last
-  /// such a last round is left out, either way.
+  /// rows train twice, and count twice in sums and means, but gather_for_metrics() drops them. False: every row counts
+  /// once; batches are as short as the original's, ranks without one get a ghost, and losses are weighted by the real
+  /// numbers of rows. With drop_last such a last round is left out, either way. A last round that the main process
+  /// reads for all (dispatch_batches) is split evenly instead, and no row counts twice.
   bool even_batches = true;
 
   /// Who reads. True: the main process reads whole batches and sends them, the others keep their slices; right

@@ -341,30 +341,39 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     if (fetchers_) {
       enqueue();
     }
-    transfer_.finish(ready.batch, ready.copied);
+    if (ready.error) {
+      std::rethrow_exception(ready.error);
+    }
+    transfer_.finish(*ready.batch, ready.copied);
     if (!tickets_.empty() && tickets_.front().batch.valid() && transfer_.ahead() && !dispatching_ &&
         tickets_.front().batch.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
       ahead_.emplace(fetch_next(fetch));  // its copy runs while the program computes
     }
     position_.batches = ready.ticket.batches;
     hand_out(this, sharing_, ready.ticket.slice);
-    return std::move(ready.batch);
+    return std::move(*ready.batch);
   }
 
-  /// A batch that is here, or being copied to the device.
+  /// A batch that is here, or being copied to the device, or the reason why it isn't.
   struct Ready {
     Ticket ticket;
-    Batch batch;
+    std::optional<Batch> batch;
     std::shared_ptr<c10::Event> copied;  // none where nothing is on its way
+    std::exception_ptr error;
   };
 
   template <typename Fetch>
   Ready fetch_next(Fetch& fetch) {
-    Ticket ticket = std::move(tickets_.front());
+    Ready ready;
+    ready.ticket = std::move(tickets_.front());
     tickets_.pop_front();
-    Batch batch = fetch_batch(ticket, fetch);
-    auto copied = transfer_.start(batch);
-    return Ready{std::move(ticket), std::move(batch), std::move(copied)};
+    try {
+      ready.batch.emplace(fetch_batch(ready.ticket, fetch));
+      ready.copied = transfer_.start(*ready.batch);
+    } catch (...) {
+      ready.error = std::current_exception();
+    }
+    return ready;
   }
 
   template <typename Fetch>

@@ -34,7 +34,12 @@ class ACCELERATE_API Transfer {
     if (!begin()) {
       return nullptr;
     }
-    for_each_tensor(batch, [this](torch::Tensor& x) { x = send(x); });
+    try {
+      for_each_tensor(batch, [this](torch::Tensor& x) { x = send(x); });
+    } catch (...) {
+      end();
+      throw;
+    }
     return end();
   }
 
@@ -42,7 +47,7 @@ class ACCELERATE_API Transfer {
   void finish(Batch& batch, const std::shared_ptr<c10::Event>& copied) {
     if (copied) {
       wait_for(*copied);
-      for_each_tensor(batch, [this](torch::Tensor& x) { receive(x); });
+      for_each_tensor(batch, [this](torch::Tensor& x) { x = receive(x); });
     }
   }
 
@@ -51,7 +56,7 @@ class ACCELERATE_API Transfer {
   torch::Tensor send(const torch::Tensor& x) const;
   std::shared_ptr<c10::Event> end();
   void wait_for(const c10::Event& copied) const;
-  void receive(const torch::Tensor& x) const;
+  torch::Tensor receive(const torch::Tensor& x) const;
 
   bool enabled_ = false;
   std::optional<torch::Device> device_;          // of the batch that is being sent
