@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>

@@ -17,7 +17,8 @@ class Stream;
 namespace accelerate::detail {
 
 /// Moves a loader's batches to the process's device once the loader is prepared: on CUDA from pinned memory, on a
-/// stream beside the program's, which only waits for a copy when it is handed out.
+/// stream beside the program's, which only waits for a copy when it is handed out. A loader with workers lets it copy
+/// one batch ahead. On the CPU nothing is copied.
 class ACCELERATE_API Transfer {
  public:
   Transfer();
