@@ -76,6 +76,12 @@ std::vector<torch::Tensor> parameters_of(const Preparation& preparation) {
 
 void prepare(const Preparation& preparation) {
   State& s = state();
+  TORCH_CHECK(
+      !preparation.unshareable || s.alone(), "[accelerate] rank ", rank(), " of ", ranks(),
+      ": a loader of torch::data::make_data_loader gives every rank all rows, and this one can't be shared out "
+      "any more: ",
+      preparation.unshareable,
+      "; make it with accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
   if (s.device_requested) {
     for (torch::nn::Module* module : preparation.models) {
       move(*module, s.device);
@@ -98,10 +104,7 @@ void prepare(const Preparation& preparation) {
   if (s.alone()) {
     return;
   }
-  s.control.check_same(*s.group);
-  TORCH_CHECK(!preparation.foreign_loader, "[accelerate] rank ", rank(), " of ", ranks(),
-              ": a loader of torch::data::make_data_loader gives every rank all rows; make it with "
-              "accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
+  s.control.check_same(*s.group, s.options.dataloader);
   agree_on_random_state();
   for (const torch::nn::Module* module : preparation.models) {
     s.models.add(*s.group, *module);

@@ -128,8 +128,10 @@ torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
     return x;
   }
   x = x.detach();
-  if (drop_ghosts && s.last_batch_is_ghost) {
+  if (drop_ghosts && s.last_slice.ghost) {
     x = x.narrow(0, 0, 0);
+  } else if (drop_ghosts && s.last_slice.padding > 0 && x.size(0) == s.last_slice.rows) {
+    x = x.narrow(0, 0, s.last_slice.rows - s.last_slice.padding);
   }
   // First the numbers of rows, then as many bytes of every rank as the longest has.
   int64_t row_bytes = static_cast<int64_t>(x.element_size());

@@ -90,7 +90,7 @@ void TrainingControl::configure(const Options& options) {
   }
 }
 
-void TrainingControl::check_same(Group& group) {
+void TrainingControl::check_same(Group& group, const DataLoaderConfiguration& dataloader) {
   if (checked) {
     return;
   }
@@ -100,7 +100,10 @@ void TrainingControl::check_same(Group& group) {
       {"gradient_accumulation_steps: " + std::to_string(accumulation_steps), "mixed_precision: " + precision,
        "bucket_cap_mb: " + std::to_string(ddp.bucket_cap_mb),
        "find_unused_parameters: " + text(ddp.find_unused_parameters), "static_graph: " + text(ddp.static_graph),
-       "comm_hook: " + std::to_string(static_cast<int>(ddp.comm_hook))});
+       "comm_hook: " + std::to_string(static_cast<int>(ddp.comm_hook)),
+       "batch_policy: " + std::to_string(static_cast<int>(dataloader.batch_policy)),
+       "split_batches: " + text(dataloader.split_batches), "even_batches: " + text(dataloader.even_batches),
+       "dispatch_batches: " + text(dataloader.dispatch_batches)});
   checked = true;
 }
 

@@ -43,7 +43,7 @@ struct TrainingControl {
   /// Takes the options and the environment. Throws if they make no sense.
   void configure(const Options& options);
   /// Throws on all ranks if their options differ; the first time only. (collective)
-  void check_same(Group& group);
+  void check_same(Group& group, const DataLoaderConfiguration& dataloader);
 
   /// Whether gradients need looking after at all; and loaders, which tell where an epoch ends and a step begins.
   bool active() const { return accumulation_steps > 1 || scaler; }
@@ -61,8 +61,9 @@ struct TrainingControl {
   int64_t accumulated_batch = 0;  // the one that accumulate() has counted last
   int64_t calls = 0;              // of backward()
 
-  /// Per optimizer step. A loader with batches of its own on each rank takes as many times more samples a step, which a
-  /// schedule that counts samples has to follow: then this is the number of ranks.
+  /// Per optimizer step; hand_out() sets it with each training batch. A loader with batches of its own on each rank
+  /// takes as many times more samples a step, which a schedule that counts samples has to follow: then this is the
+  /// number of ranks.
   int64_t scheduler_steps = 1;
 
   bool trigger = false;  // set_trigger()

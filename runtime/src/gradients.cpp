@@ -178,15 +178,22 @@ void Gradients::drop() {
   }
 }
 
-void Gradients::check_empty() {
-  std::vector<std::string> names;
+void Gradients::forget() {
   for (Parameter& p : parameters_) {
-    if (std::exchange(p.kept, false) && !p.tensor.expired()) {
-      names.push_back(p.name);
-    }
+    p.kept = false;
     p.complete.reset();
     p.parts.clear();
   }
+}
+
+void Gradients::check_empty() {
+  std::vector<std::string> names;
+  for (const Parameter& p : parameters_) {
+    if (p.kept && !p.tensor.expired()) {
+      names.push_back(p.name);
+    }
+  }
+  forget();
   TORCH_CHECK(names.empty(), "[accelerate] rank ", rank(), " of ", ranks(),
               ": accumulate(): the last batch of the window had no backward() for a model that earlier ones had, so "
               "that these parameters' gradients came to nothing: ",

@@ -49,6 +49,8 @@ class Gradients {
   /// Leaves no prepared parameter a gradient.
   void drop();
 
+  /// Forgets what a window has kept.
+  void forget();
   /// Throws if gradients are kept that the window's last batch should have asked for, and forgets them.
   void check_empty();
 

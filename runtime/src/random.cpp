@@ -6,7 +6,7 @@
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/feature_alpha_dropout_native.h>
 #include <ATen/ops/feature_dropout_native.h>
-#include <accelerate/data.h>
+#include <accelerate/sharing.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 #include <torch/library.h>

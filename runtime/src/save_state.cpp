@@ -122,6 +122,15 @@ SchedulerState scheduler_state(const json& value) {
           static_cast<float>(std::strtod(value.at("best").get<std::string>().c_str(), nullptr))};
 }
 
+/// The loss scale of mixed precision; none without.
+json scaler_json() {
+  if (!state().control.scaler) {
+    return nullptr;
+  }
+  const ScalerState scaler = scaler_state();
+  return {{"scale", scaler.scale}, {"growth_tracker", scaler.growth_tracker}};
+}
+
 /// On the main process.
 void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::string>& random_streams,
                       const std::string& folder) {
@@ -156,6 +165,7 @@ void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::st
     content["loaders"].push_back({{"file", file}});
   }
   content["step"] = state().steps;
+  content["scaler"] = scaler_json();
   for (const Checkpointable& object : registered()) {
     const std::string file = "custom_checkpoint_" + std::to_string(content["registered"].size()) + ".bin";
     OutputArchive archive;
@@ -198,6 +208,7 @@ struct Content {
   std::vector<InputArchive> optimizers, positions, registered;
   std::vector<SchedulerState> schedulers;
   InputArchive random_streams;
+  std::optional<ScalerState> scaler;
   bool same_ranks = false;
   int64_t steps = 0;
 };
@@ -254,6 +265,9 @@ Content read_content(const PreparedObjects& prepared, const std::string& given) 
     content.registered.back().load_from(path(item));
   }
   content.steps = manifest.at("step");
+  if (const json& scaler = manifest.at("scaler"); !scaler.is_null()) {
+    content.scaler = ScalerState{scaler.at("scale"), scaler.at("growth_tracker")};
+  }
   content.same_ranks = manifest.at("num_processes").get<int64_t>() == ranks();
   content.random_streams.load_from(folder + "/random_states_" + std::to_string(content.same_ranks ? rank() : 0) +
                                    ".bin");
@@ -261,6 +275,10 @@ Content read_content(const PreparedObjects& prepared, const std::string& given) 
 }
 
 void apply(const PreparedObjects& prepared, Content& content) {
+  // First: a loader of another batch size refuses its position.
+  for (size_t i = 0; i < content.positions.size(); ++i) {
+    prepared.loaders()[i]->load_position(content.positions[i]);
+  }
   copy(content.weights);
   for (size_t i = 0; i < content.optimizers.size(); ++i) {
     prepared.optimizers()[i].optimizer->load(content.optimizers[i]);
@@ -268,13 +286,15 @@ void apply(const PreparedObjects& prepared, Content& content) {
   for (size_t i = 0; i < content.schedulers.size(); ++i) {
     load_scheduler(prepared.schedulers()[i].scheduler, content.schedulers[i]);
   }
-  for (size_t i = 0; i < content.positions.size(); ++i) {
-    prepared.loaders()[i]->load_position(content.positions[i]);
-  }
   for (size_t i = 0; i < content.registered.size(); ++i) {
     registered()[i].load(content.registered[i]);
   }
   state().steps = content.steps;
+  state().control.window.abandon();
+  state().control.gradients.forget();
+  if (content.scaler) {
+    set_scaler_state(*content.scaler);
+  }
   load_random_streams(content.random_streams, !content.same_ranks);  // last: what came before may have drawn
 }
 
@@ -286,6 +306,9 @@ std::string save_state(const std::string& output_dir) {
   const PreparedObjects& prepared = living("save_state()");
   std::string folder = output_dir;
   together("save_state()", [&] {
+    TORCH_CHECK(state().control.window.sync(), "[accelerate] rank ", rank(), " of ", ranks(),
+                ": save_state() within a window of accumulate(), whose gradients aren't complete, and no part of a "
+                "checkpoint; save where sync_gradients() is true");
     if (rank() == 0 && output_dir.empty()) {
       folder = next_automatic_name();
     }

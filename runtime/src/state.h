@@ -2,8 +2,9 @@
 
 /// The process's one state, which every Accelerator and loader refers to.
 
-#include <accelerate/data.h>
+#include <accelerate/loader_control.h>
 #include <accelerate/options.h>
+#include <accelerate/sharing.h>
 #include <torch/types.h>
 
 #include <memory>
@@ -31,7 +32,7 @@ struct State {
   const void* training_loader = nullptr;  // that gave the training batch in hand; none if it's gone
   RowSlice training_slice;                // of that batch
   const void* last_loader = nullptr;      // that gave the last batch, for training or not
-  bool last_batch_is_ghost = false;
+  RowSlice last_slice;                    // of that batch
 
   bool alone() const { return group == nullptr; }
 };

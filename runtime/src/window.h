@@ -20,6 +20,8 @@ class Window {
   /// before the end of the loader.
   void enter(int64_t steps, int64_t rows, bool last);
   void leave() { inside_ = false; }
+  /// The next batch begins another window, whatever this one lacks.
+  void abandon() { sync_ = true; }
 
   bool inside() const { return inside_; }
   /// Whether the window ends with the batch in hand. True outside of any.

@@ -4,19 +4,16 @@
 #include <accelerate/checkpoint.h>
 #include <accelerate/collectives.h>
 #include <accelerate/export.h>
+#include <accelerate/opaque.h>
 #include <accelerate/options.h>
 #include <accelerate/precision.h>
 #include <accelerate/prepare.h>
 #include <accelerate/processes.h>
-#include <accelerate/profile.h>
-#include <accelerate/safetensors.h>
-#include <accelerate/tracking.h>
+#include <accelerate/project.h>
 #include <torch/types.h>
 
 #include <cstdint>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -50,7 +47,9 @@ struct Weight {
 /// With ACCELERATE_DEBUG_MODE=1 ranks tell each other what they are about to do before each collective, and throw if
 /// operations or shapes differ: what would hang, or add up the wrong numbers, becomes an error. (Twice the messages.)
 /// Not thread-safe: use it from the thread that trains.
-class ACCELERATE_API Accelerator {
+///
+/// Checkpoints, weights, logs and traces are in its base class, Project.
+class ACCELERATE_API Accelerator : public Project {
  public:
   /// (collective, the first time)
   Accelerator();
@@ -78,7 +77,9 @@ class ACCELERATE_API Accelerator {
   ///
   /// Models go to device(), and start with the main process's parameters and buffers. An optimizer's
   /// parameters that belong to no prepared model are treated as a model of their own. Batches of a
-  /// loader from accelerate::make_data_loader arrive on device(). Preparing again is harmless.
+  /// loader from accelerate::make_data_loader arrive on device(). With other ranks, a loader that
+  /// torch::data::make_data_loader made without workers is shared out in place from here on, as
+  /// BatchPolicy::Global says; any other throws. Preparing again is harmless.
   /// Throws on all ranks if a model's parameters differ between them.
   template <typename... Args>
   detail::Prepared<Args...> prepare(Args&&... args) const {
@@ -252,7 +253,7 @@ class ACCELERATE_API Accelerator {
   }
 
   /// This rank's part of a container (vector, deque, list, string), of a tensor along dimension 0, or of each value of
-  /// a std::map of such: contiguous in rank order; the first ranks get one more where it doesn't divide. With
+  /// a map of such: contiguous in rank order; the first ranks get one more where it doesn't divide. With
   /// `apply_padding` all parts have the same length: the last ranks' are filled up with copies of the last element, so
   /// that the parts in rank order begin with the whole. (Accelerate pads each part, where that doesn't hold.)
   template <typename Container>
@@ -316,12 +317,23 @@ class ACCELERATE_API Accelerator {
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. Alone: the argument.
   torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
 
+  /// This rank's rows of a batch that the program formed itself, alike on every rank; `dim` is the dimension of the
+  /// rows. Tensors, torch::data examples, tuples, maps, vectors, and what BatchFields knows (see batch.h). The slices
+  /// are contiguous, in rank order; where there are fewer rows than ranks, the last ranks get a ghost, a copy of the
+  /// first row. It is the training batch in hand from now on, so that backward(), share(), mean() and the like weigh
+  /// it. Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
+  template <typename Batch>
+  std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const {
+    return detail::shard(std::decay_t<Batch>(std::forward<Batch>(batch)), dim);
+  }
+
   /// All ranks' rows, concatenated along dimension 0 in rank order; the ranks may have unequal numbers
   /// of rows, and none. A tensor of no dimensions counts as one row. Detached. Alone: the argument
   /// itself (one row, if it had no dimensions). (collective)
   torch::Tensor gather(const torch::Tensor& rows) const { return detail::gather(rows, /*drop_ghosts=*/false); }
 
-  /// The same without the rows of ghosts, so that every sample counts once.
+  /// The same without the rows of ghosts, and without those that only fill up a last round (even_batches), so that
+  /// every sample counts once.
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const {
     return detail::gather(rows, /*drop_ghosts=*/true);
   }
@@ -362,86 +374,6 @@ class ACCELERATE_API Accelerator {
   void save(const Value& value, Target&&... target) const {
     detail::save(value, std::forward<Target>(target)...);
   }
-
-  // Checkpoints and weights.
-
-  /// Writes a model's weights (a module, holder or pointer) into a folder that every program can read them from:
-  /// model.safetensors, with the names of named_parameters() and named_buffers(). If they are larger than
-  /// `max_shard_size` ("10GB", "500MiB"; Accelerate's default), model-00001-of-00003.safetensors and so on with an
-  /// index. Tied weights are written once. load_checkpoint_in_model() reads them. (collective)
-  template <typename Model>
-  void save_model(const Model& model, const std::string& save_directory,
-                  const std::string& max_shard_size = "10GB") const {
-    detail::save_model(detail::module_of(model), save_directory, max_shard_size);
-  }
-
-  /// Writes a checkpoint into a folder, from which load_state() goes on as if nothing had happened: the weights of all
-  /// prepared models (safetensors), the optimizers, schedulers and registered objects, where the loaders stand, and
-  /// every rank's random generators. Returns the folder's name. (collective)
-  ///
-  /// `output_dir`: by default, with ProjectConfiguration::automatic_checkpoint_naming, the next of
-  /// project_dir/checkpoints/checkpoint_0, checkpoint_1, ... An older checkpoint of the same name is replaced. The main
-  /// process writes, to a folder that gets its name when all is on the disk: whenever the program ends, what has a name
-  /// is whole, and older checkpoints are as they were. If it can't be written, all ranks throw, and nothing is left.
-  /// Saving leaves the training as it was, except that from three ranks on the gradients of the step that follows may
-  /// be summed up in another order, which is the order of a job that goes on from here.
-  ///
-  /// What wasn't prepared isn't kept, loaders included. Prepared objects must be there; those that ended are left out,
-  /// which is recognised, except for a scheduler that ends before its optimizer and an optimizer of the program's own
-  /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's. Registered objects have
-  /// to be equal on all ranks. In the middle of an epoch, save when the step is complete. What isn't part of this is
-  /// the program's: loop counters and running sums, generators of its own: register_for_checkpointing().
-  std::string save_state(const std::string& output_dir = "") const { return detail::save_state(output_dir); }
-
-  /// Reads a checkpoint into the prepared and registered objects, which must be the same, in the same order, as when it
-  /// was saved; by default the latest one of project_dir/checkpoints. Returns the folder's name. (collective)
-  ///
-  /// If the checkpoint was made in the middle of a loader's epoch, the next loop over that loader hands out the rest of
-  /// that epoch. (A loop that was left by `break` counts as one that goes on.) On as many ranks as saved, the training
-  /// that follows is bit for bit the one that would have followed; with workers that draw random numbers it isn't,
-  /// since these aren't in order even without a checkpoint. On another number of ranks it's the same up to the order of
-  /// summation; dropout's masks differ there. All ranks must be able to read the folder.
-  ///
-  /// Every file's checksum is compared first. If anything is missing, damaged or doesn't fit, all ranks throw, naming
-  /// it, and nothing has changed.
-  std::string load_state(const std::string& input_dir = "") const { return detail::load_state(input_dir); }
-
-  /// Makes objects part of checkpoints, in the order of registration: anything with save(OutputArchive&) const and
-  /// load(InputArchive&), tensors (which are overwritten in place), numbers and strings; or two functions, which save
-  /// into a torch::serialize::OutputArchive and load from an InputArchive. They are referred to: they must be there
-  /// whenever a checkpoint is saved or loaded.
-  template <typename... Objects>
-  void register_for_checkpointing(Objects&&... objects) const {
-    detail::register_all(std::forward<Objects>(objects)...);
-  }
-
-  // Tracking and profiling.
-
-  /// Starts the trackers that ProjectConfiguration::log_with or ACCELERATE_LOG_WITH names, and the program's own, on
-  /// the main process. Files go to logging_dir/project_name: metrics.csv, metrics.jsonl, TensorBoard's events. Trackers
-  /// that were started before are finished. Throws on all ranks if a name is unknown or a file can't be written.
-  /// (collective)
-  void init_trackers(const std::string& project_name, const TrackerConfig& config = {},
-                     const std::vector<std::shared_ptr<Tracker>>& own = {}) const {
-    detail::init_trackers(project_name, config, own);
-  }
-
-  /// Gives the values to all trackers, which have them in their files when it returns. `step`: by default one more
-  /// than the last, beginning at 0. Not collective: what is logged is the main process's, so reduce it first.
-  void log(const std::map<std::string, double>& values, std::optional<int64_t> step = std::nullopt) const {
-    detail::log(values, step ? *step : detail::next_log_step());
-  }
-
-  /// The tracker of that name ("csv", "jsonl", "tensorboard", or an own one's); on other processes, one that ignores
-  /// what it is given. Throws on the main process if there is none.
-  Tracker& get_tracker(const std::string& name) const { return detail::get_tracker(name); }
-
-  /// Finishes the trackers.
-  void end_training() const { detail::end_training(); }
-
-  /// Profiles from here to the end of the returned object, and writes a trace for chrome://tracing or Perfetto, a file
-  /// per rank: `auto profile = accelerator.profile({"traces"});`. Not collective.
-  [[nodiscard]] Profile profile(const ProfileOptions& options = {}) const { return Profile(options); }
 
  private:
   void backward_reduced(const torch::Tensor& loss, Reduction reduction, const torch::Tensor& gradient,

@@ -3,6 +3,8 @@
 /// How Accelerator::prepare() recognises what it is given: by type, at compile time.
 
 #include <accelerate/export.h>
+#include <accelerate/in_place.h>
+#include <accelerate/loader_control.h>
 #include <torch/data/dataloader/base.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/any.h>
@@ -20,18 +22,6 @@
 
 namespace accelerate::detail {
 
-/// What the library needs of a loader that was made by accelerate::make_data_loader.
-class ACCELERATE_API LoaderControl {
- public:
-  virtual ~LoaderControl();
-  /// From now on batches arrive on the process's device.
-  virtual void deliver_to_device() = 0;
-  /// Writes where the loader stands, in terms that don't depend on the rank or the number of ranks.
-  virtual void save_position(torch::serialize::OutputArchive& archive) const = 0;
-  /// Goes there: the next loop over it continues what was under way.
-  virtual void load_position(torch::serialize::InputArchive& archive) = 0;
-};
-
 /// A scheduler of either kind, which have no base class in common.
 struct Scheduler {
   torch::optim::LRScheduler* lr = nullptr;
@@ -45,7 +35,8 @@ struct Preparation {
   std::vector<torch::optim::Optimizer*> optimizers;
   std::vector<LoaderControl*> loaders;
   std::vector<Scheduler> schedulers;
-  bool foreign_loader = false;                             // a loader that torch::data made
+  const char* unshareable = nullptr;                       // why a loader that torch::data made can't be shared out
+  bool foreign_loader = false;                             // a loader that torch::data made: it has no position
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
 
@@ -97,6 +88,24 @@ void collect_loader(Preparation& preparation, torch::data::DataLoaderBase<D, B, 
     preparation.loaders.push_back(control);
   } else {
     preparation.foreign_loader = true;
+    preparation.unshareable = "it is passed as its base class, or its data set is stateful";
+  }
+}
+
+template <typename D, typename S>
+void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D, S>& loader) {
+  if (auto* control = dynamic_cast<LoaderControl*>(&loader)) {
+    preparation.loaders.push_back(control);
+    return;
+  }
+  preparation.foreign_loader = true;
+  if (ranks() > 1 || batches_count_alone()) {
+    const InPlace shared = share_in_place(loader);
+    if (shared.control) {
+      preparation.loaders.push_back(shared.control);
+    } else {
+      preparation.unshareable = shared.reason;
+    }
   }
 }
 

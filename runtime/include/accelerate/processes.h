@@ -2,12 +2,12 @@
 
 /// Work that is divided among processes, or done by one of them first.
 
+#include <accelerate/batch.h>
 #include <accelerate/export.h>
 #include <torch/types.h>
 
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <type_traits>
 #include <utility>
 
@@ -46,11 +46,6 @@ ACCELERATE_API Part part_of(int64_t length, bool apply_padding);
 ACCELERATE_API torch::Tensor split_tensor(const torch::Tensor& whole, bool apply_padding);
 [[noreturn]] ACCELERATE_API void throw_unequal_lengths(int64_t a, int64_t b);
 
-template <typename T>
-struct is_map : std::false_type {};
-template <typename... T>
-struct is_map<std::map<T...>> : std::true_type {};
-
 template <typename Container>
 int64_t length_of(const Container& whole) {
   if constexpr (std::is_base_of_v<torch::Tensor, Container>) {
@@ -64,7 +59,7 @@ template <typename Container>
 Container split(const Container& whole, bool apply_padding) {
   if constexpr (std::is_base_of_v<torch::Tensor, Container>) {
     return split_tensor(whole, apply_padding);
-  } else if constexpr (is_map<Container>::value) {
+  } else if constexpr (is_map<Container>) {
     Container result;
     for (const auto& [key, values] : whole) {
       if (const int64_t a = length_of(whole.begin()->second), b = length_of(values); a != b) {
