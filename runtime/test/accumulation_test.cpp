@@ -113,6 +113,35 @@ TEST_F(Accumulation, EqualsOneLargeBatch) {
   }
 }
 
+/// A loader of torch::data's own doesn't know its last batch; 8 batches of 3, 3, ..., 2 rows are two whole windows.
+TEST_F(Accumulation, LoadersThatAreSharedOutInPlace) {
+  using Sequential = torch::data::samplers::SequentialSampler;
+  torch::manual_seed(1);
+  auto reference = toys::perceptron();
+  torch::optim::SGD reference_optimizer(reference->parameters(), 0.3);
+  auto reference_loader = torch::data::make_data_loader<Sequential>(waves(23), torch::data::DataLoaderOptions(3));
+  torch::manual_seed(1);
+  auto model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.3);
+  auto loader = torch::data::make_data_loader<Sequential>(waves(23), torch::data::DataLoaderOptions(3));
+  accelerator.prepare(model, optimizer, loader);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    each_window(*reference_loader, [&](const auto& window) {
+      const auto b = together(window);
+      reference_optimizer.zero_grad();
+      torch::mse_loss(reference->forward(b.data), b.target).backward();
+      reference_optimizer.step();
+    });
+    for (auto& b : *loader) {
+      auto window = accelerator.accumulate(model);
+      optimizer.zero_grad();
+      accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+      optimizer.step();
+    }
+  }
+  EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
+}
+
 TEST_F(Accumulation, WithinAWindowNothingMoves) {
   Sequential model = toys::perceptron();
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.1));
