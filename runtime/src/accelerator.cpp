@@ -23,14 +23,65 @@ void move(torch::nn::Module& module, const torch::Device& device) {
   }
 }
 
+std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<torch::Tensor> parameters;
+  for (const auto& group : optimizer.param_groups()) {
+    parameters.insert(parameters.end(), group.params().begin(), group.params().end());
+  }
+  return parameters;
+}
+
+/// In the order in which models get their reducers, so that parameters belong together as they do there.
+void look_after_gradients(Gradients& gradients, const Preparation& preparation) {
+  using Named = std::vector<std::pair<std::string, at::Tensor>>;
+  const auto add = [&](const std::vector<torch::Tensor>& tensors, const std::string& name) {
+    Named parameters;
+    for (const torch::Tensor& x : tensors) {
+      parameters.emplace_back(name + " " + std::to_string(parameters.size()), x);
+    }
+    gradients.add(parameters);
+  };
+  for (const torch::nn::Module* module : preparation.models) {
+    Named parameters;
+    for (const auto& item : module->named_parameters()) {
+      parameters.emplace_back(item.key(), item.value());
+    }
+    gradients.add(parameters);
+  }
+  add(preparation.tensors, "tensor");
+  for (const torch::optim::Optimizer* optimizer : preparation.optimizers) {
+    add(parameters_of(*optimizer), "the optimizer's parameter");
+  }
+}
+
 }  // namespace
 
 void throw_null_argument(const char* kind) {
   TORCH_CHECK(false, "[accelerate] rank ", rank(), ": prepare() was given ", kind);
 }
 
+std::vector<torch::Tensor> parameters_of(const Preparation& preparation) {
+  std::vector<torch::Tensor> parameters = preparation.tensors;
+  const auto append = [&](const std::vector<torch::Tensor>& more) {
+    parameters.insert(parameters.end(), more.begin(), more.end());
+  };
+  for (const torch::nn::Module* module : preparation.models) {
+    append(module->parameters());
+  }
+  for (const torch::optim::Optimizer* optimizer : preparation.optimizers) {
+    append(parameters_of(*optimizer));
+  }
+  return parameters;
+}
+
 void prepare(const Preparation& preparation) {
   State& s = state();
+  TORCH_CHECK(
+      !preparation.unshareable || s.alone(), "[accelerate] rank ", rank(), " of ", ranks(),
+      ": a loader of torch::data::make_data_loader gives every rank all rows, and this one can't be shared out "
+      "any more: ",
+      preparation.unshareable,
+      "; make it with accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
   if (s.device_requested) {
     for (torch::nn::Module* module : preparation.models) {
       move(*module, s.device);
@@ -46,12 +97,14 @@ void prepare(const Preparation& preparation) {
   for (LoaderControl* loader : preparation.loaders) {
     loader->deliver_to_device();
   }
+  if (s.control.active()) {
+    look_after_gradients(s.control.gradients, preparation);
+  }
+  s.prepared.add(preparation);
   if (s.alone()) {
     return;
   }
-  TORCH_CHECK(!preparation.foreign_loader, "[accelerate] rank ", rank(), " of ", ranks(),
-              ": a loader of torch::data::make_data_loader gives every rank all rows; make it with "
-              "accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
+  s.control.check_same(*s.group, s.options.dataloader);
   agree_on_random_state();
   for (const torch::nn::Module* module : preparation.models) {
     s.models.add(*s.group, *module);
@@ -60,64 +113,9 @@ void prepare(const Preparation& preparation) {
     s.models.add(*s.group, preparation.tensors, "tensors");
   }
   for (torch::optim::Optimizer* optimizer : preparation.optimizers) {
-    std::vector<torch::Tensor> parameters;
-    for (const auto& group : optimizer->param_groups()) {
-      parameters.insert(parameters.end(), group.params().begin(), group.params().end());
-    }
-    s.models.add(*s.group, parameters, "the optimizer's parameters");
+    s.models.add(*s.group, parameters_of(*optimizer), "the optimizer's parameters");
   }
 }
 
-namespace {
-
-/// The factor that makes the average over N ranks, which the reducers compute, what the loss means.
-void backward_with(const torch::Tensor& loss, double coefficient, const BackwardArguments& arguments) {
-  State& s = state();
-  s.models.backward(*s.group, loss, coefficient, arguments);
-}
-
-double mean_coefficient() {
-  const State& s = state();
-  if (!s.training_loader) {
-    return 1;
-  }
-  // Exactly 1 where the rows divide evenly: then the loss isn't touched.
-  return holds_ghost()
-             ? 0
-             : static_cast<double>(s.training_slice.rows * ranks()) / static_cast<double>(s.training_slice.global_rows);
-}
-
-}  // namespace
 }  // namespace detail
-
-void Accelerator::backward(const torch::Tensor& loss, const torch::Tensor& gradient, std::optional<bool> retain_graph,
-                           bool create_graph, std::optional<torch::TensorList> inputs) const {
-  backward_reduced(loss, Reduction::Mean, gradient, retain_graph, create_graph, inputs);
-}
-
-void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reduction, const torch::Tensor& gradient,
-                                   std::optional<bool> retain_graph, bool create_graph,
-                                   std::optional<torch::TensorList> inputs) const {
-  if (detail::alone()) {
-    loss.backward(gradient, retain_graph, create_graph, inputs);
-    return;
-  }
-  const double sum_coefficient = detail::holds_ghost() ? 0 : static_cast<double>(detail::ranks());
-  detail::backward_with(loss, reduction == Reduction::Sum ? sum_coefficient : detail::mean_coefficient(),
-                        {gradient, retain_graph, create_graph, inputs});
-}
-
-void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, const torch::Tensor& gradient,
-                           std::optional<bool> retain_graph, bool create_graph,
-                           std::optional<torch::TensorList> inputs) const {
-  if (detail::alone()) {
-    loss.backward(gradient, retain_graph, create_graph, inputs);
-    return;
-  }
-  const double mine = detail::holds_ghost() ? 0 : weight.value;
-  const double total = detail::reduce(mine);
-  const double coefficient = total == 0 ? 0 : mine * static_cast<double>(detail::ranks()) / total;
-  detail::backward_with(loss, coefficient, {gradient, retain_graph, create_graph, inputs});
-}
-
 }  // namespace accelerate

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "same_on_all.h"
 #include "state.h"
 
 namespace accelerate::detail {
@@ -28,6 +29,13 @@ at::Tensor bytes_of(const at::Tensor& x) {
 
 void reduce_tensors(std::vector<torch::Tensor>& tensors) {
   State& s = state();
+  s.group->compare([&] {
+    std::vector<std::string> lines;
+    for (const at::Tensor& x : tensors) {
+      lines.push_back(x.defined() ? describe("reduce()", x) : "reduce(): undefined");
+    }
+    return lines;
+  });
   std::map<std::pair<int, at::ScalarType>, std::vector<size_t>> together;  // by device and travelling type
   for (size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& x = tensors[i];
@@ -120,8 +128,10 @@ torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
     return x;
   }
   x = x.detach();
-  if (drop_ghosts && s.last_batch_is_ghost) {
+  if (drop_ghosts && s.last_slice.ghost) {
     x = x.narrow(0, 0, 0);
+  } else if (drop_ghosts && s.last_slice.padding > 0 && x.size(0) == s.last_slice.rows) {
+    x = x.narrow(0, 0, s.last_slice.rows - s.last_slice.padding);
   }
   // First the numbers of rows, then as many bytes of every rank as the longest has.
   int64_t row_bytes = static_cast<int64_t>(x.element_size());

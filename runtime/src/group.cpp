@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "group_impl.h"
+#include "same_on_all.h"
 
 namespace accelerate::detail {
 namespace {
@@ -100,6 +101,7 @@ std::string message(const std::exception& error) {
 
 Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique<Impl>()) {
   impl_->environment = environment;
+  impl_->debug = flag("ACCELERATE_DEBUG_MODE");
   try {
     impl_->store = open_store(environment);
   } catch (const std::exception& error) {
@@ -142,7 +144,22 @@ void Group::fail(const std::string& operation, const std::exception& error, int6
               " s): ", message(error), who_left(*impl_));
 }
 
+void Group::compare(const std::function<std::vector<std::string>()>& lines) {
+  if (!impl_->debug || impl_->checking) {
+    return;
+  }
+  impl_->checking = true;
+  try {
+    check_same_on_all(*this, "the next operation", lines());
+  } catch (...) {
+    impl_->checking = false;
+    throw;
+  }
+  impl_->checking = false;
+}
+
 void Group::sum(at::Tensor& x, const std::string& what) {
+  compare([&] { return std::vector<std::string>{describe("all-reduce of " + what, x)}; });
   guard("all-reduce of " + what, [&] {
     std::vector<at::Tensor> tensors{x};
     impl_->group->allreduce(tensors)->wait();
@@ -150,6 +167,7 @@ void Group::sum(at::Tensor& x, const std::string& what) {
 }
 
 void Group::maximum(at::Tensor& x, const std::string& what) {
+  compare([&] { return std::vector<std::string>{describe("all-reduce of " + what, x)}; });
   guard("all-reduce of " + what, [&] {
     std::vector<at::Tensor> tensors{x};
     c10d::AllreduceOptions options;
@@ -159,6 +177,7 @@ void Group::maximum(at::Tensor& x, const std::string& what) {
 }
 
 void Group::broadcast(at::Tensor& x, int64_t root, const std::string& what) {
+  compare([&] { return std::vector<std::string>{describe("broadcast of " + what, x)}; });
   guard("broadcast of " + what, [&] {
     std::vector<at::Tensor> tensors{x};
     c10d::BroadcastOptions options;
@@ -171,12 +190,20 @@ void Group::broadcast_many(const std::vector<at::Tensor>& tensors, int64_t root,
   if (tensors.empty()) {
     return;
   }
+  compare([&] {
+    std::vector<std::string> lines;
+    for (const at::Tensor& x : tensors) {
+      lines.push_back(describe("broadcast of " + what, x));
+    }
+    return lines;
+  });
   constexpr size_t kBuffer = size_t{250} << 20;  // as in Python's DDP
   guard("broadcast of " + what,
         [&] { c10d::broadcast_coalesced(impl_->group, tensors, kBuffer, static_cast<int>(root)); });
 }
 
 std::vector<at::Tensor> Group::gather(const at::Tensor& x, const std::string& what) {
+  compare([&] { return std::vector<std::string>{describe("all-gather of " + what, x)}; });
   std::vector<std::vector<at::Tensor>> result(1);
   guard("all-gather of " + what, [&] {
     for (int64_t rank = 0; rank < impl_->environment.world_size; ++rank) {

@@ -31,6 +31,10 @@ class Group {
   /// One tensor of each rank, in rank order.
   std::vector<at::Tensor> gather(const at::Tensor& x, const std::string& what);
 
+  /// With ACCELERATE_DEBUG_MODE: throws on all ranks unless they are about to do the same with equal shapes, which they
+  /// tell each other first. The functions above do so by themselves. (collective)
+  void compare(const std::function<std::vector<std::string>()>& lines);
+
   /// Runs something that communicates, with the errors of the above.
   void guard(const std::string& operation, const std::function<void()>& run);
 

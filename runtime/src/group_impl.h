@@ -13,7 +13,9 @@ struct Group::Impl {
   Environment environment;
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
-  bool broken = false;  // an operation failed; nothing of this is usable any more
+  bool debug = false;     // ACCELERATE_DEBUG_MODE
+  bool checking = false;  // within a comparison, which communicates itself
+  bool broken = false;    // an operation failed; nothing of this is usable any more
 };
 
 /// Each is in its own file: their headers are heavy, and NCCL's may be absent.

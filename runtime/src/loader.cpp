@@ -1,7 +1,7 @@
 /// The part of the loaders that doesn't depend on their types.
 
-#include <accelerate/data.h>
-#include <torch/cuda.h>
+#include <accelerate/in_place.h>
+#include <accelerate/shared_loader.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -14,56 +14,64 @@
 
 namespace accelerate::detail {
 
-LoaderControl::~LoaderControl() = default;
+LoaderControl::~LoaderControl() { state().prepared.forget(this); }
 
-RowSlice slice_of(int64_t global_rows) {
-  const int64_t each = global_rows / ranks(), longer = global_rows % ranks();
-  RowSlice slice;
-  slice.global_rows = global_rows;
-  slice.begin = rank() * each + std::min(rank(), longer);
-  slice.rows = each + (rank() < longer ? 1 : 0);
-  if (slice.rows == 0) {
-    slice = RowSlice{0, 1, global_rows, true};
-  }
-  return slice;
-}
+const std::vector<LoaderControl*>& prepared_loaders() { return state().prepared.loaders(); }
 
-bool loaders_take_part() {
-  const State& s = state();
-  // Alone, the device may be asked for after the loader is made.
-  return !s.alone() || s.device.is_cuda() || torch::cuda::is_available();
-}
-
-void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
-  State& s = state();
-  s.last_loader = loader;
-  s.last_batch_is_ghost = slice.ghost;
-  if (sharing == Sharing::rows) {
-    s.training_loader = loader;
-    s.training_slice = slice;
-  }
-}
-
-void take_back(const void* loader) {
-  State& s = state();
-  if (s.last_loader == loader) {
-    s.last_loader = nullptr;
-    s.last_batch_is_ghost = false;
-  }
-  if (s.training_loader == loader) {
-    s.training_loader = nullptr;
-    s.training_slice = RowSlice{};
-  }
-}
-
-std::optional<torch::Device> delivery_device() {
-  const State& s = state();
-  return s.device_requested ? std::optional(s.device) : std::nullopt;
-}
-
-void throw_unshareable(const char* reason) {
+void throw_no_position() {
   TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(),
-              ": this loader can't be shared out among ranks: ", reason);
+              ": a loader of torch::data::make_data_loader can't tell its position, or be sent to one; make it with "
+              "accelerate::make_data_loader (same arguments)");
+}
+
+std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, std::size_t batch_size) {
+  TORCH_CHECK(mine.size() <= batch_size, "[accelerate] rank ", rank(), " of ", ranks(), ": a loader's sampler gave ",
+              mine.size(), " rows for a batch of ", batch_size,
+              "; make the loader with accelerate::make_data_loader, which doesn't mind");
+  if (ranks() == 1) {
+    return mine;
+  }
+  torch::Tensor indices = torch::zeros({static_cast<int64_t>(batch_size) + 1}, torch::kInt64);
+  auto* data = indices.data_ptr<int64_t>();
+  data[0] = static_cast<int64_t>(mine.size());
+  std::copy_n(mine.begin(), data[0], data + 1);
+  state().group->broadcast(indices, 0, "the rows of a loader's batch");
+  return {data + 1, data + 1 + data[0]};
+}
+
+Position Position::to_be_saved(Sharing sharing) const {
+  Position position = *this;
+  if (sharing == Sharing::batches && in_pass) {
+    ++position.epoch;
+    position.batches = 0;
+    position.in_pass = false;
+  }
+  return position;
+}
+
+void Position::save(torch::serialize::OutputArchive& archive) const {
+  const auto write = [&archive](const char* key, int64_t value) {
+    archive.write(key, torch::scalar_tensor(value, torch::kInt64), /*is_buffer=*/true);
+  };
+  write("epoch", epoch);
+  write("batches", batches);
+  write("in_pass", in_pass ? 1 : 0);
+  write("batch_size", batch_size);
+}
+
+void Position::load(torch::serialize::InputArchive& archive) {
+  const auto read = [&archive](const char* key) {
+    torch::Tensor value;
+    archive.read(key, value, /*is_buffer=*/true);
+    return value.item<int64_t>();
+  };
+  const int64_t saved_batch_size = read("batch_size");
+  TORCH_CHECK(saved_batch_size == batch_size, "[accelerate] rank ", rank(), " of ", ranks(),
+              ": the saved position of a loader counts batches of ", saved_batch_size, " rows, but this loader's have ",
+              batch_size, "; resume with the batch size that was saved");
+  epoch = read("epoch");
+  batches = read("batches");
+  in_pass = read("in_pass") != 0;
 }
 
 struct Fetchers::State {

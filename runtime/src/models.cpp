@@ -2,9 +2,9 @@
 
 #include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/logger.hpp>
@@ -12,8 +12,11 @@
 #include <utility>
 
 #include "c10d_compat.h"
+#include "comm_hook.h"
+#include "graph.h"
 #include "group_impl.h"
 #include "same_on_all.h"
+#include "state.h"
 
 namespace accelerate::detail {
 
@@ -38,8 +41,17 @@ struct Models::Model {
   };
   std::vector<Trained> trained;
   bool find_unused = false;
+  std::vector<size_t> fixed;  // static_graph: the parameters of the reducer's first backward
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
+
+  void drop_reducer() {
+    logger.reset();  // it has a pointer that would keep the reducer
+    reducer.reset();
+  }
+
+  /// Whose gradients have come from a local backward since the last that wasn't.
+  std::vector<bool> local;
 
   /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
   int64_t backwards = 0;
@@ -108,7 +120,7 @@ void Models::clear() {
   owners_.clear();
   for (auto& model : models_) {
     try {
-      model->reducer.reset();
+      model->drop_reducer();
     } catch (const std::exception&) {
       // Its destructor may find hooks gone; nothing is left to be done about that.
     }
@@ -191,8 +203,8 @@ void Models::add_model(Group& group, std::unique_ptr<Model> model) {
   models_.push_back(std::move(model));
 }
 
-/// A model that only this class and its reducer still know is of no use to anyone. (The reducer refers to a
-/// parameter three times: itself, in a bucket, and through the accumulator of its gradient.)
+/// A model that only this class and its reducer still know is of no use to anyone. (With its reducer,
+/// a parameter has four references more: from the reducer, a bucket, its hook, and the accumulator of its gradient.)
 void Models::forget_dead() {
   const auto unused = [](const Model& model, size_t references) {
     for (const at::Tensor& parameter : model.parameters) {
@@ -204,8 +216,8 @@ void Models::forget_dead() {
   };
   for (auto it = models_.begin(); it != models_.end();) {
     Model& model = **it;
-    if (model.reducer && unused(model, 4)) {
-      model.reducer.reset();  // if it's in use after all, the next backward builds another one
+    if (model.reducer && unused(model, 5)) {
+      model.drop_reducer();  // if it's in use after all, the next backward builds another one
       model.trained.clear();
     }
     if (!model.reducer && !model.parameters.empty() && unused(model, 1)) {
@@ -219,29 +231,22 @@ void Models::forget_dead() {
   }
 }
 
+void Models::begin_anew() {
+  for (auto& model : models_) {
+    model->drop_reducer();
+    model->trained.clear();
+    model->find_unused = false;
+  }
+}
+
 std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
   ska::flat_hash_map<Model*, std::vector<size_t>> reached;
-  ska::flat_hash_set<const torch::autograd::Node*> visited;
-  std::vector<const torch::autograd::Node*> todo{loss.grad_fn().get()};
-  visited.insert(todo.back());
-  while (!todo.empty()) {
-    const torch::autograd::Node* node = todo.back();
-    todo.pop_back();
-    if (node->next_edges().empty()) {  // a leaf of the graph, or a function without inputs
-      if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
-        const auto owner = owners_.find(leaf->variable.unsafeGetTensorImpl());
-        if (owner != owners_.end()) {
-          reached[owner->second.model].push_back(owner->second.index);
-        }
-      }
-      continue;
+  visit_leaves(loss, [&](const at::Tensor& leaf) {
+    const auto owner = owners_.find(leaf.unsafeGetTensorImpl());
+    if (owner != owners_.end()) {
+      reached[owner->second.model].push_back(owner->second.index);
     }
-    for (const auto& edge : node->next_edges()) {
-      if (edge.function && visited.insert(edge.function.get()).second) {
-        todo.push_back(edge.function.get());
-      }
-    }
-  }
+  });
   std::vector<Reached> result;
   for (const auto& model : models_) {
     const auto it = reached.find(model.get());
@@ -250,6 +255,37 @@ std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
     }
   }
   return result;
+}
+
+void Models::throw_unused(const Reached& reached) {
+  const Model& model = *reached.model;
+  const std::unordered_set<size_t> used(reached.indices.begin(), reached.indices.end());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    if (trainable(model.parameters[i]) && used.count(i) == 0) {
+      names.push_back(model.names[i]);
+    }
+  }
+  TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(), ": the loss doesn't reach these parameters of ",
+              model.name, ": ", c10::Join(", ", names),
+              "; leave DistributedDataParallelOptions::find_unused_parameters unset, or freeze them with "
+              "requires_grad_(false)");
+}
+
+/// With a static graph the first backward of a reducer tells it what there is: it averages behind that one. Returns
+/// whether this is it.
+bool Models::fix_graph(const Reached& reached) {
+  Model& model = *reached.model;
+  std::vector<size_t> indices = reached.indices;
+  std::sort(indices.begin(), indices.end());
+  if (model.fixed.empty()) {
+    model.fixed = std::move(indices);
+    return true;
+  }
+  TORCH_CHECK(indices == model.fixed, "[accelerate] rank ", rank(), " of ", ranks(), ": the loss reaches ",
+              indices.size(), " parameters of ", model.name, ", and other ones (", model.fixed.size(),
+              ") than in the first backward(); don't set DistributedDataParallelOptions::static_graph");
+  return false;
 }
 
 /// Builds the model's reducer if there is none for the parameters that are trained now, and arms it.
@@ -262,11 +298,18 @@ void Models::make_ready(Group& group, const Reached& reached) {
                          torch::autograd::impl::grad_accumulator(model.parameters[i])});
     }
   }
+  const DistributedDataParallelOptions& options = state().control.ddp;
   const bool partly = reached.parameters != trained.size();
+  if (partly && options.find_unused_parameters == std::optional<bool>(false)) {
+    throw_unused(reached);
+  }
   const bool changed = !(trained == model.trained);
-  if (!model.reducer || changed || (partly && !model.find_unused)) {
-    model.reducer.reset();  // its hooks go first
-    model.find_unused = partly || (model.find_unused && !changed);
+  if (!model.reducer || changed || (partly && !model.find_unused && !options.static_graph)) {
+    model.drop_reducer();  // its hooks go first
+    model.fixed.clear();
+    // With a static graph the reducer finds them out by itself, in its first backward.
+    model.find_unused = !options.static_graph &&
+                        (partly || options.find_unused_parameters.value_or(false) || (model.find_unused && !changed));
     model.trained = trained;
     ReducerArguments arguments;
     for (const Model::Trained& t : trained) {
@@ -274,8 +317,15 @@ void Models::make_ready(Group& group, const Reached& reached) {
       arguments.parameters.push_back(model.parameters[t.index]);
       arguments.sparse.push_back(model.sparse[t.index]);
     }
-    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
-        arguments.parameters, {c10d::kDefaultFirstBucketBytes, c10d::kDefaultBucketBytesCap}, arguments.sparse));
+    TORCH_CHECK(options.comm_hook == DDPCommunicationHookType::No ||
+                    std::find(arguments.sparse.begin(), arguments.sparse.end(), true) == arguments.sparse.end(),
+                "[accelerate] rank ", rank(), " of ", ranks(), ": ", model.name,
+                " has sparse gradients, which a comm_hook can't compress; use DDPCommunicationHookType::No, or an "
+                "embedding without sparse(true)");
+    arguments.bucket_bytes = std::max<int64_t>(1, static_cast<int64_t>(options.bucket_cap_mb * 1024 * 1024));
+    const std::vector<size_t> limits{static_cast<size_t>(first_bucket_bytes(arguments.bucket_bytes)),
+                                     static_cast<size_t>(arguments.bucket_bytes)};
+    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(arguments.parameters, limits, arguments.sparse));
     arguments.buckets.assign(buckets.rbegin(), buckets.rend());  // gradients come from the last layer first
     arguments.group = group.impl().group;
     arguments.find_unused = model.find_unused;
@@ -283,7 +333,11 @@ void Models::make_ready(Group& group, const Reached& reached) {
     model.logger = std::make_shared<c10d::Logger>(model.reducer);
     model.reducer->set_logger(model.logger);
     model.logger->set_construction_data_and_log(model.name, {}, -1, /*broadcast_buffers=*/false,
-                                                /*has_sync_bn=*/false, /*static_graph=*/false);
+                                                /*has_sync_bn=*/false, options.static_graph);
+    if (options.static_graph) {
+      model.reducer->set_static_graph();
+    }
+    register_comm_hook(*model.reducer, options.comm_hook, group.impl().group);
   }
 }
 
@@ -318,7 +372,73 @@ void Models::agree_on_buffers(Group& group, Model& model) {
   group.broadcast_many(tensors, 0, "the buffers of " + model.name);
 }
 
-void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, const BackwardArguments& arguments) {
+bool Models::synced(const Reached& reached) {
+  const TrainingControl& control = state().control;
+  if (control.unsynced_all > 0) {
+    return false;
+  }
+  return control.unsynced.empty() ||
+         std::none_of(reached.model->parameters.begin(), reached.model->parameters.end(),
+                      [&](const at::Tensor& x) { return control.unsynced.count(x.unsafeGetTensorImpl()) > 0; });
+}
+
+void Models::send_zeros(const std::vector<Reached>& reached) {
+  std::vector<at::Tensor> roots, zeros;
+  for (const Reached& r : reached) {
+    for (const size_t i : r.indices) {
+      roots.push_back(r.model->parameters[i]);
+      zeros.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
+    }
+  }
+  if (!roots.empty()) {
+    torch::autograd::backward(roots, zeros);
+  }
+}
+
+void Models::note_local(const Reached& reached) {
+  Model& model = *reached.model;
+  model.local.resize(model.parameters.size());
+  for (const size_t i : reached.indices) {
+    model.local[i] = true;
+  }
+}
+
+/// Calls `run`, which has the reducer average the gradients that the loss reaches. Those that it doesn't reach, but
+/// earlier local backwards did, are averaged here: a reducer may know of them or not.
+void Models::make_up(Group& group, const Reached& reached, const std::function<void()>& run) {
+  Model& model = *reached.model;
+  for (const size_t i : reached.indices) {
+    if (i < model.local.size()) {
+      model.local[i] = false;
+    }
+  }
+  std::vector<size_t> missed, none;
+  for (size_t i = 0; i < model.local.size(); ++i) {
+    if (model.local[i]) {
+      const at::Tensor& parameter = model.parameters[i];
+      (parameter.grad().defined() ? missed : none).push_back(i);
+      if (!parameter.grad().defined()) {
+        parameter.mutable_grad() = at::zeros_like(parameter.detach());  // a reducer that knows of it wants one
+      }
+    }
+  }
+  model.local.clear();
+  run();
+  for (const size_t i : none) {
+    model.parameters[i].mutable_grad().reset();
+  }
+  for (const size_t i : missed) {
+    at::Tensor& gradient = model.parameters[i].mutable_grad();
+    const bool complex = gradient.is_complex();
+    at::Tensor total = plain(gradient.is_sparse() ? gradient.to_dense() : gradient).contiguous().clone();
+    group.sum(total, "the gradient of " + model.names[i]);
+    total.div_(group.impl().environment.world_size);
+    gradient = complex ? at::view_as_complex(total) : total;
+  }
+}
+
+void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
+                      const BackwardArguments& arguments) {
   const auto run = [&](const at::Tensor& gradient) {
     loss.backward(gradient, arguments.retain_graph, arguments.create_graph, arguments.inputs);
   };
@@ -348,31 +468,52 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     TORCH_CHECK(!reached.empty(),
                 "[accelerate] the loss reaches no parameter of a prepared model or optimizer, so its gradients would "
                 "stay on this rank; call accelerator.prepare(model, optimizer) before training");
+    std::vector<Reached> synced_ones;
     for (const Reached& r : reached) {
+      if (!local && synced(r)) {
+        synced_ones.push_back(r);
+      } else {
+        note_local(r);
+      }
+    }
+    group.compare([&] {
+      std::vector<std::string> lines;
+      for (const Reached& r : synced_ones) {
+        lines.push_back("backward() through " + std::to_string(r.parameters) + " parameters of " + r.model->name);
+      }
+      return lines;
+    });
+    std::vector<Model*> first_ones;
+    for (const Reached& r : synced_ones) {
       make_ready(group, r);
       r.model->reducer->rebuild_buckets();
       r.model->reducer->prepare_for_forward();
+      if (state().control.ddp.static_graph && fix_graph(r)) {
+        first_ones.push_back(r.model);
+      }
       r.model->reducer->prepare_for_backward({loss});
     }
-    if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
-      // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
-      std::vector<at::Tensor> roots, zeros;
-      for (const Reached& r : reached) {
-        for (const size_t i : r.indices) {
-          roots.push_back(r.model->parameters[i]);
-          zeros.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
-        }
+    std::function<void()> pass = [&] {
+      if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
+        // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
+        send_zeros(reached);
+      } else {
+        run(gradient);
       }
-      if (!roots.empty()) {
-        torch::autograd::backward(roots, zeros);
+      for (const Model* model : first_ones) {
+        model->reducer->delay_all_reduce();
       }
-    } else {
-      run(gradient);
+      for (const Reached& r : synced_ones) {
+        r.model->reducer->check_finalized();
+      }
+    };
+    for (const Reached& r : synced_ones) {
+      if (!r.model->local.empty()) {
+        pass = [&group, &r, inner = std::move(pass)] { make_up(group, r, inner); };
+      }
     }
-    for (const Reached& r : reached) {
-      r.model->reducer->check_finalized();
-    }
-    for (const Reached& r : reached) {
+    pass();
+    for (const Reached& r : synced_ones) {
       agree_on_buffers(group, *r.model);
     }
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +35,17 @@ class Models {
   /// The same for parameters without a module.
   void add(Group& group, const std::vector<torch::Tensor>& parameters, const std::string& name);
 
-  /// loss.backward() with the ranks' gradients weighted by `coefficient` and averaged. (collective)
-  void backward(Group& group, const torch::Tensor& loss, double coefficient, const BackwardArguments& arguments);
+  /// loss.backward() with the ranks' gradients weighted by `coefficient` and averaged: not if `local`, and not those of
+  /// models that no_sync() was called for. (collective)
+  void backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
+                const BackwardArguments& arguments);
+
+  /// Forgets models that nobody else knows any more.
+  void forget_dead();
+
+  /// Lets the next backward begin as a new process's first would: reducers add up in an order that they find in their
+  /// first backward, and a job that goes on from a checkpoint has to find the same as the one that saved it.
+  void begin_anew();
 
   /// Forgets all models; nothing of c10d is referred to any more.
   void clear();
@@ -54,8 +64,13 @@ class Models {
   };
 
   void add_model(Group& group, std::unique_ptr<Model> model);
-  void forget_dead();
   std::vector<Reached> reach(const torch::Tensor& loss) const;
+  static bool synced(const Reached& reached);
+  static void send_zeros(const std::vector<Reached>& reached);
+  static void note_local(const Reached& reached);
+  static void make_up(Group& group, const Reached& reached, const std::function<void()>& run);
+  [[noreturn]] static void throw_unused(const Reached& reached);
+  static bool fix_graph(const Reached& reached);
   static void make_ready(Group& group, const Reached& reached);
   static void agree_on_buffers(Group& group, Model& model);
 

@@ -6,7 +6,9 @@
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/feature_alpha_dropout_native.h>
 #include <ATen/ops/feature_dropout_native.h>
-#include <accelerate/data.h>
+#include <accelerate/sharing.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/cuda.h>
 #include <torch/library.h>
 
 #include <map>
@@ -92,6 +94,38 @@ struct Streams {
     }
     mutex.unlock();
   }
+
+  void save(torch::serialize::OutputArchive& archive) {
+    std::lock_guard<std::recursive_mutex> lock(mutex);
+    if (!common_seed) {
+      return;  // never used
+    }
+    at::Generator copy = at::make_generator<at::CPUGeneratorImpl>();
+    auto& generator = *at::check_generator<at::CPUGeneratorImpl>(copy);
+    generator.set_engine(engine);
+    generator.set_next_float_normal_sample(float_sample);
+    generator.set_next_double_normal_sample(double_sample);
+    archive.write("own_cpu", copy.get_state(), /*is_buffer=*/true);
+    archive.write("own_cpu_seed", c10::IValue(static_cast<int64_t>(*common_seed)));
+  }
+
+  void load(torch::serialize::InputArchive& archive, bool anew) {
+    std::lock_guard<std::recursive_mutex> lock(mutex);
+    at::Tensor bytes;
+    if (anew || !archive.try_read("own_cpu", bytes, /*is_buffer=*/true)) {
+      common_seed.reset();
+      return;
+    }
+    c10::IValue seed;
+    archive.read("own_cpu_seed", seed);
+    at::Generator copy = at::make_generator<at::CPUGeneratorImpl>();
+    copy.set_state(bytes);
+    auto& generator = *at::check_generator<at::CPUGeneratorImpl>(copy);
+    engine = generator.engine();
+    float_sample = generator.next_float_normal_sample();
+    double_sample = generator.next_double_normal_sample();
+    common_seed = static_cast<uint64_t>(seed.toInt());
+  }
 };
 
 Streams& streams() {
@@ -129,6 +163,26 @@ class OwnCudaStream {
   OwnCudaStream(const OwnCudaStream&) = delete;
   OwnCudaStream& operator=(const OwnCudaStream&) = delete;
 
+  static void save(torch::serialize::OutputArchive& archive, const at::Device& device) {
+    const Own& stream = own(device);
+    if (stream.common_seed) {
+      archive.write("own_cuda",
+                    torch::tensor({static_cast<int64_t>(*stream.common_seed),
+                                   static_cast<int64_t>(stream.common_offset), static_cast<int64_t>(stream.offset)},
+                                  torch::kInt64),
+                    /*is_buffer=*/true);
+    }
+  }
+
+  static void load(torch::serialize::InputArchive& archive, const at::Device& device, bool anew) {
+    at::Tensor numbers;
+    own(device) = Own{};
+    if (!anew && archive.try_read("own_cuda", numbers, /*is_buffer=*/true)) {
+      const auto number = [&](int64_t i) { return static_cast<uint64_t>(numbers[i].item<int64_t>()); };
+      own(device) = Own{number(0), number(1), number(2)};
+    }
+  }
+
  private:
   struct Own {
     std::optional<uint64_t> common_seed;
@@ -143,6 +197,18 @@ class OwnCudaStream {
   Own* own_ = nullptr;
   uint64_t seed_ = 0, offset_ = 0;
 };
+
+at::Tensor state_of(at::Generator generator) {
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_state_of(at::Generator generator, const at::Tensor& bytes) {
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(bytes);
+}
+
+at::Device current_cuda_device() { return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getDevice(); }
 
 /// LibTorch's own implementation of a dropout operator, inside this rank's stream.
 template <at::Tensor (*dropout)(const at::Tensor&, double, bool)>
@@ -201,20 +267,41 @@ OwnRandomStream::~OwnRandomStream() {
   }
 }
 
+at::Tensor random_state() { return state_of(at::detail::getDefaultCPUGenerator()); }
+
+void set_random_state(const at::Tensor& bytes) { set_state_of(at::detail::getDefaultCPUGenerator(), bytes); }
+
 void agree_on_random_state() {
   State& s = state();
   if (s.alone()) {
     return;
   }
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  at::Tensor bytes;
-  {
-    std::lock_guard<std::mutex> lock(generator.mutex());
-    bytes = generator.get_state();
-  }
+  at::Tensor bytes = random_state();
   s.group->broadcast(bytes, 0, "the random state");
-  std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(bytes);
+  set_random_state(bytes);
+}
+
+void save_random_streams(torch::serialize::OutputArchive& archive) {
+  archive.write("cpu", random_state(), /*is_buffer=*/true);
+  streams().save(archive);
+  if (torch::cuda::is_available()) {
+    const at::Device device = current_cuda_device();
+    archive.write("cuda", state_of(at::globalContext().defaultGenerator(device)), /*is_buffer=*/true);
+    OwnCudaStream::save(archive, device);
+  }
+}
+
+void load_random_streams(torch::serialize::InputArchive& archive, bool common_only) {
+  at::Tensor bytes;
+  archive.read("cpu", bytes, /*is_buffer=*/true);
+  set_random_state(bytes);
+  streams().load(archive, common_only);
+  at::Tensor cuda_bytes;
+  if (torch::cuda::is_available() && archive.try_read("cuda", cuda_bytes, /*is_buffer=*/true)) {
+    const at::Device device = current_cuda_device();
+    set_state_of(at::globalContext().defaultGenerator(device), cuda_bytes);
+    OwnCudaStream::load(archive, device, common_only);
+  }
 }
 
 }  // namespace accelerate::detail

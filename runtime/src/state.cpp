@@ -67,8 +67,13 @@ State* make_state() {
   made_already() = true;
   auto made = std::make_unique<State>();
   made->options = first_options();
+  made->control.configure(made->options);
   made->environment = read_environment();
   made->device = choose_device(made->environment);
+  const DataLoaderConfiguration& dataloader = made->options.dataloader;
+  if (dataloader.batch_policy == BatchPolicy::PerProcess || !dataloader.split_batches.value_or(true)) {
+    made->control.scheduler_steps = made->environment.world_size;  // until a loader says something else
+  }
   if (made->environment.alone()) {
     return made.release();
   }
@@ -104,9 +109,12 @@ State& state(const Options& options) {
   TORCH_CHECK(!made_already(),
               "[accelerate] an Accelerator with options must be the program's first: another one, or a "
               "loader, has made the process's state already");
+  check(options.dataloader);
   first_options() = options;
   return state();
 }
+
+bool state_is_made() { return made_already(); }
 
 bool alone() { return state().alone(); }
 

@@ -2,15 +2,18 @@
 
 /// The process's one state, which every Accelerator and loader refers to.
 
-#include <accelerate/data.h>
+#include <accelerate/loader_control.h>
 #include <accelerate/options.h>
+#include <accelerate/sharing.h>
 #include <torch/types.h>
 
 #include <memory>
 
+#include "control.h"
 #include "environment.h"
 #include "group.h"
 #include "models.h"
+#include "prepared.h"
 
 namespace accelerate::detail {
 
@@ -19,6 +22,9 @@ struct State {
   Options options;
   std::unique_ptr<Group> group;  // none alone
   Models models;
+  TrainingControl control;
+  PreparedObjects prepared;
+  int64_t steps = 0;  // calls of backward(), for people who look at a checkpoint
 
   torch::Device device{torch::kCPU};  // what the program asked for last, or would get
   bool device_requested = false;      // nothing is moved before the program asks
@@ -26,7 +32,7 @@ struct State {
   const void* training_loader = nullptr;  // that gave the training batch in hand; none if it's gone
   RowSlice training_slice;                // of that batch
   const void* last_loader = nullptr;      // that gave the last batch, for training or not
-  bool last_batch_is_ghost = false;
+  RowSlice last_slice;                    // of that batch
 
   bool alone() const { return group == nullptr; }
 };
@@ -34,6 +40,9 @@ struct State {
 /// Made by the first call, from the environment; with other ranks it returns when all have come. Lives
 /// until the process ends, and is closed by a handler of exit().
 State& state();
+
+/// Whether there is one; asking doesn't make it.
+bool state_is_made();
 
 /// The same, with the options of the first call.
 State& state(const Options& options);

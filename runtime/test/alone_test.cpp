@@ -44,12 +44,33 @@ TEST(Alone, ValuesAreReturnedThemselves) {
   EXPECT_EQ(accelerator.mean(0.1F), 0.1F);
 }
 
-TEST(Alone, LoadersAreTorchs) {
+TEST(Alone, LoadersWorkAsTorchsDo) {
   if (torch::cuda::is_available()) {
     GTEST_SKIP() << "with a GPU, loaders may have to deliver to it";
   }
-  auto loader = accelerate::make_data_loader(toys::Numbers(4), 2);
-  EXPECT_EQ(dynamic_cast<accelerate::detail::LoaderControl*>(loader.get()), nullptr);
+  for (const size_t workers : {0, 2}) {
+    const auto run = [&](auto make) {
+      torch::manual_seed(4);
+      const int before = threads();
+      auto loader = make(toys::Numbers(11), torch::data::DataLoaderOptions(3).workers(workers).drop_last(true));
+      std::vector<torch::Tensor> result{torch::tensor(threads() - before)};
+      for (int epoch = 0; epoch < 2; ++epoch) {
+        for (auto& batch : *loader) {
+          for (const auto& example : batch) {
+            result.push_back(example.data);
+          }
+        }
+        result.push_back(torch::rand({2}));  // the generator went the same way
+      }
+      return result;
+    };
+    const auto torchs = run([](auto... x) { return torch::data::make_data_loader(x...); });
+    const auto ours = run([](auto... x) { return accelerate::make_data_loader(x...); });
+    ASSERT_EQ(ours.size(), torchs.size());
+    for (size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_TRUE(torch::equal(ours[i], torchs[i])) << i;
+    }
+  }
 }
 
 TEST(Alone, DropoutIsTheOriginals) {

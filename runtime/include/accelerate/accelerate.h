@@ -14,4 +14,9 @@
 
 #include <accelerate/accelerator.h>
 #include <accelerate/data.h>
+#include <accelerate/launchers.h>
+#include <accelerate/local_sgd.h>
+#include <accelerate/logging.h>
+#include <accelerate/memory.h>
+#include <accelerate/safetensors.h>
 #include <accelerate/version.h>

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <accelerate/accumulation.h>
 #include <accelerate/checkpoint.h>
 #include <accelerate/collectives.h>
 #include <accelerate/export.h>
+#include <accelerate/opaque.h>
 #include <accelerate/options.h>
+#include <accelerate/precision.h>
 #include <accelerate/prepare.h>
+#include <accelerate/processes.h>
+#include <accelerate/project.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -13,6 +18,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace accelerate {
 
@@ -38,8 +44,12 @@ struct Weight {
 /// Alone (no launcher, or one process) every member does what plain LibTorch would do.
 /// Calls that communicate are marked (collective): all ranks must make them, in the same order.
 /// They throw c10::Error, naming the rank and the operation, if another rank fails, leaves or differs.
+/// With ACCELERATE_DEBUG_MODE=1 ranks tell each other what they are about to do before each collective, and throw if
+/// operations or shapes differ: what would hang, or add up the wrong numbers, becomes an error. (Twice the messages.)
 /// Not thread-safe: use it from the thread that trains.
-class ACCELERATE_API Accelerator {
+///
+/// Checkpoints, weights, logs and traces are in its base class, Project.
+class ACCELERATE_API Accelerator : public Project {
  public:
   /// (collective, the first time)
   Accelerator();
@@ -67,7 +77,9 @@ class ACCELERATE_API Accelerator {
   ///
   /// Models go to device(), and start with the main process's parameters and buffers. An optimizer's
   /// parameters that belong to no prepared model are treated as a model of their own. Batches of a
-  /// loader from accelerate::make_data_loader arrive on device(). Preparing again is harmless.
+  /// loader from accelerate::make_data_loader arrive on device(). With other ranks, a loader that
+  /// torch::data::make_data_loader made without workers is shared out in place from here on, as
+  /// BatchPolicy::Global says; any other throws. Preparing again is harmless.
   /// Throws on all ranks if a model's parameters differ between them.
   template <typename... Args>
   detail::Prepared<Args...> prepare(Args&&... args) const {
@@ -103,6 +115,160 @@ class ACCELERATE_API Accelerator {
   void backward(const torch::Tensor& loss, const Weight& weight, const torch::Tensor& gradient = {},
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;
+
+  // --- Training control: accumulation, precision, clipping
+
+  /// Gradient accumulation: `Options::gradient_accumulation_steps` batches (a window) make one step. Alone as well.
+  ///
+  ///   for (auto& batch : *loader) {
+  ///     auto window = accelerator.accumulate(model);  // once a batch; it lasts for the body of the loop
+  ///     optimizer.zero_grad();
+  ///     accelerator.backward(loss(batch));
+  ///     optimizer.step();
+  ///   }
+  ///
+  /// Until its window's last batch, what backward() computes is kept back: the prepared parameters have no gradients,
+  /// and LibTorch's optimizers pass over parameters without. So step() and zero_grad() do nothing (Accelerate's
+  /// semantics, with plain optimizers), before and after backward() alike, and clip_grad_norm_() returns 0. The last
+  /// batch's backward() adds everything up and sends it over the ranks once. A window ends after that many batches, and
+  /// with the last batch of a loader of accelerate::make_data_loader.
+  ///
+  /// The result is that of one batch of the window's rows: a mean counts by its rows over the window's real rows (where
+  /// Accelerate divides by the number of steps, also in a last window that is shorter), a sum counts as it is, a loss
+  /// with a Weight by its weight over the window's; the k-th weighted loss of each batch belong together. Batches that
+  /// come from no prepared loader count equally. Of a mean over a batch of a few rows and one of many, this is exact.
+  ///
+  /// What else happens once a step belongs under sync_gradients(): schedulers, averages of weights, logs; also step()
+  /// of optimizers that ask for gradients by themselves (LBFGS), or of the program's own if it doesn't skip undefined
+  /// gradients. Gradients that a program throws away between two backwards of one batch (a GAN's discriminator, reached
+  /// by the generator's loss) can't be told from others: freeze these parameters with requires_grad_(false) instead.
+  /// Each batch of a window must have the same losses for the same models: throws at the next window if the last lacks
+  /// one. `models` are for the reader: all prepared models take part.
+  template <typename... Models>
+  [[nodiscard]] Accumulation accumulate(const Models&... /*models*/) const {
+    return Accumulation();
+  }
+
+  /// Whether the gradients are complete after the backward() of the batch in hand: false in all but the last batch of
+  /// a window. Keeps its value until the next accumulate(). True for programs that don't accumulate.
+  bool sync_gradients() const { return detail::sync_gradients(); }
+
+  /// As long as the result lives, gradients of these models (none: all) stay on this rank, where they add up; the first
+  /// backward() after it sends the sum. They aren't kept back from step(). Alone: nothing.
+  template <typename... Models>
+  [[nodiscard]] NoSync no_sync(Models&... models) const {
+    detail::Preparation chosen;
+    (detail::collect(chosen, models), ...);
+    return NoSync(detail::parameters_of(chosen));
+  }
+
+  /// Mixed precision for the operations of this thread, as long as the result lives: `Options::mixed_precision` on
+  /// device()'s type. Put it around the forward pass and the loss: unlike Accelerate's prepare(), ours doesn't wrap the
+  /// model. It may live on through backward(), which computes without it. For "no": nothing. "fp16" works on the CPU as
+  /// far as LibTorch's operators do there (they say so if not); "bf16" is what CPUs are made for.
+  [[nodiscard]] Autocast autocast() const { return Autocast(); }
+
+  /// "no", "bf16" or "fp16".
+  std::string mixed_precision() const { return detail::mixed_precision(); }
+
+  /// Whether the last backward() of "fp16" overflowed, on any rank. The scale that it multiplies the loss with was too
+  /// large then; the next step has half of it, and twice as much after 2000 steps without an overflow (it begins with
+  /// 65536; PyTorch's constants). backward() divides gradients by the scale at its end, so that what follows sees true
+  /// ones. After an overflow no prepared parameter has a gradient, on any rank, for the rest of the step, so that
+  /// optimizers leave parameters and their own state (momentum, Adam's counts) as they are. A step lasts as long as
+  /// the batch of a loader of accelerate::make_data_loader, or the window of accumulate(); with neither, one
+  /// backward().
+  bool optimizer_step_was_skipped() const { return detail::optimizer_step_was_skipped(); }
+
+  /// torch::nn::utils::clip_grad_norm_ and clip_grad_value_: after backward() gradients are equal on all ranks, and
+  /// unscaled, so nothing else is needed. Returns the norm before clipping; 0 where there are no gradients: within a
+  /// window of accumulate(), and in a step that is skipped.
+  double clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm, double norm_type = 2.0) const {
+    return detail::clip_grad_norm(parameters, max_norm, norm_type);
+  }
+  double clip_grad_norm_(const torch::Tensor& parameter, double max_norm, double norm_type = 2.0) const {
+    return detail::clip_grad_norm({parameter}, max_norm, norm_type);
+  }
+  void clip_grad_value_(const std::vector<torch::Tensor>& parameters, double clip_value) const {
+    detail::clip_grad_value(parameters, clip_value);
+  }
+  void clip_grad_value_(const torch::Tensor& parameter, double clip_value) const {
+    detail::clip_grad_value({parameter}, clip_value);
+  }
+
+  /// scheduler.step() for one that is stepped once a batch: does nothing where the optimizer's step did nothing (within
+  /// a window of accumulate(), after an overflow). One step is one of the original's, since the global batch is kept;
+  /// under a policy that keeps the batch of each process it steps as many times as there are processes, as Accelerate
+  /// does. A scheduler that is stepped once an epoch needs no help: call its own step(). The learning rates that a
+  /// program computes by itself belong under sync_gradients().
+  template <typename Scheduler>
+  void step_scheduler(Scheduler& scheduler) const {
+    for (int64_t i = detail::scheduler_steps(); i > 0; --i) {
+      scheduler.step();
+    }
+  }
+
+  /// The same for ReduceLROnPlateauScheduler, once, with the main process's metric, so that all ranks decide alike.
+  /// (collective)
+  template <typename Scheduler>
+  void step_scheduler(Scheduler& scheduler, float metric) const {
+    metric = broadcast(metric);
+    if (detail::scheduler_steps() > 0) {
+      scheduler.step(metric);
+    }
+  }
+
+  /// A way for one rank to tell all (to stop early, say): true on every rank if set_trigger() was called on any since
+  /// the last check_trigger(). Where a rank would `break` by itself, it sets the trigger, and all check. (collective)
+  void set_trigger() const { detail::set_trigger(); }
+  bool check_trigger() const { return detail::check_trigger(); }
+
+  /// Between this and the result's end the main process goes first (to fill a cache, say), the others after it:
+  ///   { auto order = accelerator.main_process_first(); download(); }
+  /// What stands there must not communicate. If the main process throws there, all do. (collective)
+  [[nodiscard]] ProcessFirst main_process_first() const { return ProcessFirst(is_main_process()); }
+  /// The same with one process of each host.
+  [[nodiscard]] ProcessFirst local_main_process_first() const { return ProcessFirst(is_local_main_process()); }
+
+  bool is_last_process() const { return process_index() + 1 == num_processes(); }
+
+  /// As on_main_process(), for others; alone always.
+  template <typename Function>
+  void on_local_main_process(Function&& function) const {
+    if (is_local_main_process()) {
+      std::forward<Function>(function)();
+    }
+  }
+  template <typename Function>
+  void on_last_process(Function&& function) const {
+    if (is_last_process()) {
+      std::forward<Function>(function)();
+    }
+  }
+  template <typename Function>
+  void on_process(int64_t process, Function&& function) const {
+    if (num_processes() == 1 || process_index() == process) {
+      std::forward<Function>(function)();
+    }
+  }
+
+  /// This rank's part of a container (vector, deque, list, string), of a tensor along dimension 0, or of each value of
+  /// a map of such: contiguous in rank order; the first ranks get one more where it doesn't divide. With
+  /// `apply_padding` all parts have the same length: the last ranks' are filled up with copies of the last element, so
+  /// that the parts in rank order begin with the whole. (Accelerate pads each part, where that doesn't hold.)
+  template <typename Container>
+  Container split_between_processes(const Container& inputs, bool apply_padding = false) const {
+    return num_processes() == 1 ? inputs : detail::split(inputs, apply_padding);
+  }
+
+  /// The tensor, made as long along `dim` as the longest of all ranks with `pad_index` behind it, or before it. Alone:
+  /// the argument. (collective)
+  torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim = 0, const torch::Scalar& pad_index = 0,
+                                     bool pad_first = false) const {
+    return detail::pad_across_processes(x, dim, pad_index, pad_first);
+  }
+
+  // --- End of training control
 
   /// The sum over the ranks, as a fresh value (detached): tensors of any type (integers exactly),
   /// numbers, std::array and std::vector of them; several at once come back as a tuple and travel
@@ -151,12 +317,23 @@ class ACCELERATE_API Accelerator {
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. Alone: the argument.
   torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
 
+  /// This rank's rows of a batch that the program formed itself, alike on every rank; `dim` is the dimension of the
+  /// rows. Tensors, torch::data examples, tuples, maps, vectors, and what BatchFields knows (see batch.h). The slices
+  /// are contiguous, in rank order; where there are fewer rows than ranks, the last ranks get a ghost, a copy of the
+  /// first row. It is the training batch in hand from now on, so that backward(), share(), mean() and the like weigh
+  /// it. Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
+  template <typename Batch>
+  std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const {
+    return detail::shard(std::decay_t<Batch>(std::forward<Batch>(batch)), dim);
+  }
+
   /// All ranks' rows, concatenated along dimension 0 in rank order; the ranks may have unequal numbers
   /// of rows, and none. A tensor of no dimensions counts as one row. Detached. Alone: the argument
   /// itself (one row, if it had no dimensions). (collective)
   torch::Tensor gather(const torch::Tensor& rows) const { return detail::gather(rows, /*drop_ghosts=*/false); }
 
-  /// The same without the rows of ghosts, so that every sample counts once.
+  /// The same without the rows of ghosts, and without those that only fill up a last round (even_batches), so that
+  /// every sample counts once.
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const {
     return detail::gather(rows, /*drop_ghosts=*/true);
   }

@@ -3,6 +3,8 @@
 /// How Accelerator::prepare() recognises what it is given: by type, at compile time.
 
 #include <accelerate/export.h>
+#include <accelerate/in_place.h>
+#include <accelerate/loader_control.h>
 #include <torch/data/dataloader/base.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/any.h>
@@ -20,12 +22,10 @@
 
 namespace accelerate::detail {
 
-/// What the library needs of a loader that was made by accelerate::make_data_loader.
-class ACCELERATE_API LoaderControl {
- public:
-  virtual ~LoaderControl();
-  /// From now on batches arrive on the process's device.
-  virtual void deliver_to_device() = 0;
+/// A scheduler of either kind, which have no base class in common.
+struct Scheduler {
+  torch::optim::LRScheduler* lr = nullptr;
+  torch::optim::ReduceLROnPlateauScheduler* plateau = nullptr;
 };
 
 /// What one call of prepare() was given, sorted by kind; each in the order of the arguments.
@@ -34,11 +34,15 @@ struct Preparation {
   std::vector<torch::Tensor> tensors;
   std::vector<torch::optim::Optimizer*> optimizers;
   std::vector<LoaderControl*> loaders;
-  bool foreign_loader = false;                             // a loader that torch::data made
+  std::vector<Scheduler> schedulers;
+  const char* unshareable = nullptr;                       // why a loader that torch::data made can't be shared out
+  bool foreign_loader = false;                             // a loader that torch::data made: it has no position
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
 
 ACCELERATE_API void prepare(const Preparation& preparation);
+/// The parameters of its models, tensors and optimizers.
+ACCELERATE_API std::vector<torch::Tensor> parameters_of(const Preparation& preparation);
 [[noreturn]] ACCELERATE_API void throw_null_argument(const char* kind);
 
 /// What prepare() returns: its only argument, or a tuple of all; references for lvalues.
@@ -84,6 +88,24 @@ void collect_loader(Preparation& preparation, torch::data::DataLoaderBase<D, B, 
     preparation.loaders.push_back(control);
   } else {
     preparation.foreign_loader = true;
+    preparation.unshareable = "it is passed as its base class, or its data set is stateful";
+  }
+}
+
+template <typename D, typename S>
+void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D, S>& loader) {
+  if (auto* control = dynamic_cast<LoaderControl*>(&loader)) {
+    preparation.loaders.push_back(control);
+    return;
+  }
+  preparation.foreign_loader = true;
+  if (ranks() > 1 || batches_count_alone()) {
+    const InPlace shared = share_in_place(loader);
+    if (shared.control) {
+      preparation.loaders.push_back(shared.control);
+    } else {
+      preparation.unshareable = shared.reason;
+    }
   }
 }
 
@@ -110,9 +132,11 @@ void collect(Preparation& preparation, Arg& arg) {
     preparation.optimizers.push_back(const_cast<T*>(&arg));
   } else if constexpr (decltype(is_loader(static_cast<T*>(nullptr)))::value) {
     collect_loader(preparation, const_cast<T&>(arg));
-  } else if constexpr (std::is_base_of_v<torch::optim::LRScheduler, T> ||
-                       std::is_base_of_v<torch::optim::ReduceLROnPlateauScheduler, T>) {
-    // Its steps are equal on all ranks already.
+  } else if constexpr (std::is_base_of_v<torch::optim::LRScheduler, T>) {
+    // Its steps are equal on all ranks already; a checkpoint keeps their number.
+    preparation.schedulers.push_back({const_cast<T*>(&arg), nullptr});
+  } else if constexpr (std::is_base_of_v<torch::optim::ReduceLROnPlateauScheduler, T>) {
+    preparation.schedulers.push_back({nullptr, const_cast<T*>(&arg)});
   } else if constexpr (is_owner<T>::value) {
     if (arg == nullptr) {
       throw_null_argument("a null pointer");

@@ -1,0 +1,65 @@
+#pragma once
+
+/// LocalSGD: ranks that train by themselves and average their models now and then.
+
+#include <accelerate/accelerator.h>
+#include <accelerate/export.h>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <vector>
+
+namespace accelerate {
+namespace detail {
+
+/// Replaces parameters by their mean over the ranks. (collective)
+ACCELERATE_API void average_parameters(const std::vector<torch::Tensor>& parameters);
+
+}  // namespace detail
+
+/// As long as it lives, backward() of `model` sends no gradients; step(), called after each optimizer step, averages
+/// its parameters over the ranks every `local_sgd_steps` times, and the destructor does so at the end. Less traffic,
+/// but not the single process's training. Optimizers' own state stays each rank's. (collective: step(), the end)
+///
+///   accelerate::LocalSGD local_sgd(accelerator, model, 8);
+///   for (auto& batch : *loader) { ...; optimizer.step(); local_sgd.step(); }
+class LocalSGD {
+ public:
+  /// `model`: anything that prepare() takes for a model. `enabled`: false does nothing.
+  template <typename Model>
+  LocalSGD(const Accelerator&, Model& model, int64_t local_sgd_steps, bool enabled = true)
+      : every_(local_sgd_steps), exceptions_(std::uncaught_exceptions()) {
+    TORCH_CHECK(local_sgd_steps > 0, "[accelerate] LocalSGD: local_sgd_steps is ", local_sgd_steps,
+                ", and must be 1 or more");
+    if (enabled && !detail::alone()) {
+      detail::Preparation chosen;
+      detail::collect(chosen, model);
+      parameters_ = detail::parameters_of(chosen);
+      no_sync_.emplace(parameters_);
+    }
+  }
+  ~LocalSGD() noexcept(false) {
+    if (no_sync_ && std::uncaught_exceptions() == exceptions_) {
+      detail::average_parameters(parameters_);
+    }
+  }
+  LocalSGD(const LocalSGD&) = delete;
+  LocalSGD& operator=(const LocalSGD&) = delete;
+
+  /// Within a window of accumulate() that goes on: nothing.
+  void step() {
+    if (no_sync_ && detail::sync_gradients() && ++steps_ % every_ == 0) {
+      detail::average_parameters(parameters_);
+    }
+  }
+
+ private:
+  const int64_t every_;
+  const int exceptions_;
+  int64_t steps_ = 0;
+  std::vector<torch::Tensor> parameters_;
+  std::optional<NoSync> no_sync_;
+};
+
+}  // namespace accelerate

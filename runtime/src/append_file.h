@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace accelerate::detail {
+
+/// A file that grows by whole pieces: each is in it when append() returns.
+class AppendFile {
+ public:
+  /// Throws if the file can't be opened; `fresh` if it's there already.
+  explicit AppendFile(std::string path, bool fresh = false);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// Throws if the piece can't be written (a full disk).
+  void append(const std::string& piece);
+
+ private:
+  std::string path_;
+  int file_;
+};
+
+}  // namespace accelerate::detail

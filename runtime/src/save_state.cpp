@@ -1,0 +1,354 @@
+/// Accelerator::save_state() and load_state().
+
+#include <accelerate/checkpoint.h>
+#include <accelerate/version.h>
+#include <c10/util/Type.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <typeinfo>
+
+#include "checkpoint_folder.h"
+#include "model_files.h"
+#include "outcome.h"
+#include "random.h"
+#include "same_on_all.h"
+#include "schedulers.h"
+#include "state.h"
+
+namespace accelerate::detail {
+namespace {
+
+using nlohmann::json;
+using torch::serialize::InputArchive;
+using torch::serialize::OutputArchive;
+
+std::vector<Checkpointable>& registered() {
+  static auto* const objects = new std::vector<Checkpointable>;
+  return *objects;
+}
+
+/// "optimizer.bin", "optimizer_1.bin", ...: Accelerate's names.
+std::string numbered(const std::string& stem, size_t index, const char* ending) {
+  return stem + (index == 0 ? "" : "_" + std::to_string(index)) + ending;
+}
+
+std::string class_of(const torch::optim::Optimizer& optimizer) { return c10::demangle(typeid(optimizer).name()); }
+
+std::vector<size_t> group_sizes(const torch::optim::Optimizer& optimizer) {
+  std::vector<size_t> sizes;
+  for (const auto& group : optimizer.param_groups()) {
+    sizes.push_back(group.params().size());
+  }
+  return sizes;
+}
+
+/// What a checkpoint is made of, in words, to be compared between ranks.
+std::vector<std::string> description(const PreparedObjects& prepared) {
+  std::vector<std::string> lines;
+  for (const PreparedObjects::Model& model : prepared.models()) {
+    lines.push_back("model " + model.name);
+    for (const auto& [name, tensor] : model.named()) {
+      lines.push_back(describe(name, tensor));
+    }
+  }
+  for (const PreparedObjects::Optimizer& item : prepared.optimizers()) {
+    lines.push_back("optimizer " + class_of(*item.optimizer));
+  }
+  lines.push_back(std::to_string(prepared.schedulers().size()) + " schedulers");
+  lines.push_back(std::to_string(prepared.loaders().size()) + " loaders");
+  lines.push_back(std::to_string(registered().size()) + " registered objects");
+  return lines;
+}
+
+/// The living prepared objects, after checks that are the same for saving and loading. (collective)
+const PreparedObjects& living(const char* operation) {
+  State& s = state();
+  s.models.forget_dead();
+  s.models.begin_anew();
+  s.prepared.forget_dead();
+  together(operation, [&] {
+    TORCH_CHECK(!s.prepared.has_foreign_loader(), "[accelerate] rank ", rank(), " of ", ranks(), ": ", operation,
+                ": the position of a loader of torch::data::make_data_loader can't be kept; make it with "
+                "accelerate::make_data_loader (same arguments)");
+    (void)description(s.prepared);  // throws if a model has changed
+  });
+  if (!s.alone()) {
+    check_same_on_all(*s.group, operation, description(s.prepared));
+  }
+  return s.prepared;
+}
+
+std::string own_random_streams() {
+  OutputArchive archive;
+  save_random_streams(archive);
+  std::ostringstream bytes;
+  archive.save_to(bytes);
+  return bytes.str();
+}
+
+/// Each rank's bytes, in rank order. (collective)
+std::vector<std::string> gather_bytes(const std::string& mine, const std::string& what) {
+  State& s = state();
+  if (s.alone()) {
+    return {mine};
+  }
+  const auto size = static_cast<int64_t>(mine.size());
+  at::Tensor most = torch::scalar_tensor(size, torch::kInt64);
+  s.group->maximum(most, what);
+  at::Tensor padded = torch::zeros({static_cast<int64_t>(sizeof(size)) + most.item<int64_t>()}, torch::kUInt8);
+  std::memcpy(padded.data_ptr(), &size, sizeof(size));
+  std::memcpy(static_cast<char*>(padded.data_ptr()) + sizeof(size), mine.data(), mine.size());
+  std::vector<std::string> result;
+  for (const at::Tensor& x : s.group->gather(padded, what)) {
+    int64_t length = 0;
+    std::memcpy(&length, x.data_ptr(), sizeof(length));
+    result.emplace_back(static_cast<const char*>(x.data_ptr()) + sizeof(length), static_cast<size_t>(length));
+  }
+  return result;
+}
+
+json scheduler_json(const SchedulerState& state) {
+  char best[32];
+  std::snprintf(best, sizeof(best), "%a", static_cast<double>(state.best));  // exact, also if infinite
+  return {{"kind", state.kind}, {"counters", state.counters}, {"best", best}};
+}
+
+SchedulerState scheduler_state(const json& value) {
+  return {value.at("kind"), value.at("counters").get<std::vector<int64_t>>(),
+          static_cast<float>(std::strtod(value.at("best").get<std::string>().c_str(), nullptr))};
+}
+
+/// The loss scale of mixed precision; none without.
+json scaler_json() {
+  if (!state().control.scaler) {
+    return nullptr;
+  }
+  const ScalerState scaler = scaler_state();
+  return {{"scale", scaler.scale}, {"growth_tracker", scaler.growth_tracker}};
+}
+
+/// On the main process.
+void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::string>& random_streams,
+                      const std::string& folder) {
+  CheckpointWriter writer(folder);
+  json content = {{"library", ACCELERATE_VERSION}, {"torch", TORCH_VERSION}, {"num_processes", ranks()}};
+  for (const char* list : {"models", "optimizers", "schedulers", "loaders", "registered"}) {
+    content[list] = json::array();
+  }
+  for (const PreparedObjects::Model& model : prepared.models()) {
+    const std::string file = numbered("model", content["models"].size(), ".safetensors");
+    Untied untied = untie(model.named());
+    untied.metadata["format"] = "pt";
+    writer.add(file, untied.tensors, untied.metadata);
+    content["models"].push_back({{"file", file}, {"class", model.name}});
+  }
+  for (const PreparedObjects::Optimizer& item : prepared.optimizers()) {
+    const std::string file = numbered("optimizer", content["optimizers"].size(), ".bin");
+    OutputArchive archive;
+    item.optimizer->save(archive);
+    writer.add(file, archive);
+    content["optimizers"].push_back(
+        {{"file", file}, {"class", class_of(*item.optimizer)}, {"groups", group_sizes(*item.optimizer)}});
+  }
+  for (const PreparedObjects::BoundScheduler& bound : prepared.schedulers()) {
+    content["schedulers"].push_back(scheduler_json(save_scheduler(bound.scheduler)));
+  }
+  for (const LoaderControl* loader : prepared.loaders()) {
+    const std::string file = numbered("sampler", content["loaders"].size(), ".bin");
+    OutputArchive archive;
+    loader->save_position(archive);
+    writer.add(file, archive);
+    content["loaders"].push_back({{"file", file}});
+  }
+  content["step"] = state().steps;
+  content["scaler"] = scaler_json();
+  for (const Checkpointable& object : registered()) {
+    const std::string file = "custom_checkpoint_" + std::to_string(content["registered"].size()) + ".bin";
+    OutputArchive archive;
+    object.save(archive);
+    writer.add(file, archive);
+    content["registered"].push_back({{"file", file}});
+  }
+  for (size_t i = 0; i < random_streams.size(); ++i) {
+    writer.add("random_states_" + std::to_string(i) + ".bin", random_streams[i]);
+  }
+  writer.commit(std::move(content));
+}
+
+const ProjectConfiguration& project() { return state().options.project; }
+
+CheckpointSeries series(const char* operation) {
+  TORCH_CHECK(!project().project_dir.empty(), "[accelerate] ", operation,
+              " was given no folder, and there is no ProjectConfiguration::project_dir");
+  return CheckpointSeries(project().project_dir);
+}
+
+/// On the main process, where alone the numbers are counted.
+std::string next_automatic_name() {
+  TORCH_CHECK(project().automatic_checkpoint_naming,
+              "[accelerate] save_state() was given no folder; name one, or set "
+              "ProjectConfiguration::automatic_checkpoint_naming");
+  TORCH_CHECK(!project().total_limit || *project().total_limit > 0,
+              "[accelerate] ProjectConfiguration::total_limit has to be 1 or more");
+  const CheckpointSeries all = series("save_state()");
+  static int64_t next = project().iteration;
+  if (const auto latest = all.latest(); latest && *latest >= next) {
+    next = *latest + 1;  // an older number would be the first to be removed, and the last to be found
+  }
+  return all.path(next++);
+}
+
+/// What a checkpoint holds, read and found to fit the program.
+struct Content {
+  Copies weights;
+  std::vector<InputArchive> optimizers, positions, registered;
+  std::vector<SchedulerState> schedulers;
+  InputArchive random_streams;
+  std::optional<ScalerState> scaler;
+  bool same_ranks = false;
+  int64_t steps = 0;
+};
+
+void check_count(const json& manifest, const char* list, size_t expected) {
+  TORCH_CHECK(manifest.at(list).size() == expected, "[accelerate] checkpoint ",
+              manifest.at("folder").get<std::string>(), " has ", manifest.at(list).size(), " ", list,
+              ", and the program has ", expected,
+              "; prepare and register the same objects, in the same order, before load_state()");
+}
+
+Content read_content(const PreparedObjects& prepared, const std::string& given) {
+  const json manifest = read_checkpoint(given);
+  const auto folder = manifest.at("folder").get<std::string>();
+  const auto path = [&](const json& item) { return folder + "/" + item.at("file").get<std::string>(); };
+  check_count(manifest, "models", prepared.models().size());
+  check_count(manifest, "optimizers", prepared.optimizers().size());
+  check_count(manifest, "schedulers", prepared.schedulers().size());
+  check_count(manifest, "loaders", prepared.loaders().size());
+  check_count(manifest, "registered", registered().size());
+  Content content;
+  for (size_t i = 0; i < prepared.models().size(); ++i) {
+    const std::string file = path(manifest["models"][i]);
+    const Copies copies = match(prepared.models()[i].named(), load_safetensors(file), file);
+    content.weights.insert(content.weights.end(), copies.begin(), copies.end());
+  }
+  for (size_t i = 0; i < prepared.optimizers().size(); ++i) {
+    const json& item = manifest["optimizers"][i];
+    torch::optim::Optimizer& optimizer = *prepared.optimizers()[i].optimizer;
+    TORCH_CHECK(item.at("class") == class_of(optimizer) &&
+                    item.at("groups").get<std::vector<size_t>>() == group_sizes(optimizer),
+                "[accelerate] ", path(item), " is the state of a ", item.at("class").get<std::string>(),
+                " with groups of ", item.at("groups").dump(), " parameters, and the program has a ",
+                class_of(optimizer), " with groups of ", json(group_sizes(optimizer)).dump());
+    std::optional<torch::Device> device;
+    if (!optimizer.param_groups().empty() && !optimizer.param_groups()[0].params().empty()) {
+      device = optimizer.param_groups()[0].params()[0].device();
+    }
+    content.optimizers.emplace_back();
+    content.optimizers.back().load_from(path(item), device);
+  }
+  for (size_t i = 0; i < prepared.schedulers().size(); ++i) {
+    content.schedulers.push_back(scheduler_state(manifest["schedulers"][i]));
+    const SchedulerState now = save_scheduler(prepared.schedulers()[i].scheduler);
+    TORCH_CHECK(now.kind == content.schedulers[i].kind, "[accelerate] scheduler ", i, " of checkpoint ", folder,
+                " is a ", content.schedulers[i].kind, ", and the program has a ", now.kind);
+  }
+  for (const json& item : manifest["loaders"]) {
+    content.positions.emplace_back();
+    content.positions.back().load_from(path(item));
+  }
+  for (const json& item : manifest["registered"]) {
+    content.registered.emplace_back();
+    content.registered.back().load_from(path(item));
+  }
+  content.steps = manifest.at("step");
+  if (const json& scaler = manifest.at("scaler"); !scaler.is_null()) {
+    content.scaler = ScalerState{scaler.at("scale"), scaler.at("growth_tracker")};
+  }
+  content.same_ranks = manifest.at("num_processes").get<int64_t>() == ranks();
+  content.random_streams.load_from(folder + "/random_states_" + std::to_string(content.same_ranks ? rank() : 0) +
+                                   ".bin");
+  return content;
+}
+
+void apply(const PreparedObjects& prepared, Content& content) {
+  // First: a loader of another batch size refuses its position.
+  for (size_t i = 0; i < content.positions.size(); ++i) {
+    prepared.loaders()[i]->load_position(content.positions[i]);
+  }
+  copy(content.weights);
+  for (size_t i = 0; i < content.optimizers.size(); ++i) {
+    prepared.optimizers()[i].optimizer->load(content.optimizers[i]);
+  }
+  for (size_t i = 0; i < content.schedulers.size(); ++i) {
+    load_scheduler(prepared.schedulers()[i].scheduler, content.schedulers[i]);
+  }
+  for (size_t i = 0; i < content.registered.size(); ++i) {
+    registered()[i].load(content.registered[i]);
+  }
+  state().steps = content.steps;
+  state().control.window.abandon();
+  state().control.gradients.forget();
+  if (content.scaler) {
+    set_scaler_state(*content.scaler);
+  }
+  load_random_streams(content.random_streams, !content.same_ranks);  // last: what came before may have drawn
+}
+
+}  // namespace
+
+void register_for_checkpointing(Checkpointable object) { registered().push_back(std::move(object)); }
+
+std::string save_state(const std::string& output_dir) {
+  const PreparedObjects& prepared = living("save_state()");
+  std::string folder = output_dir;
+  together("save_state()", [&] {
+    TORCH_CHECK(state().control.window.sync(), "[accelerate] rank ", rank(), " of ", ranks(),
+                ": save_state() within a window of accumulate(), whose gradients aren't complete, and no part of a "
+                "checkpoint; save where sync_gradients() is true");
+    if (rank() == 0 && output_dir.empty()) {
+      folder = next_automatic_name();
+    }
+  });
+  folder = text_of_main_process(folder, "the checkpoint's name");
+  const std::vector<std::string> random_streams = gather_bytes(own_random_streams(), "the random states");
+  together("save_state(" + folder + ")", [&] {
+    if (rank() == 0) {
+      write_checkpoint(prepared, random_streams, folder);
+      if (output_dir.empty() && project().total_limit) {
+        series("save_state()").remove_beyond(*project().total_limit);
+      }
+    }
+  });
+  return folder;
+}
+
+std::string load_state(const std::string& input_dir) {
+  const PreparedObjects& prepared = living("load_state()");
+  std::string folder = input_dir;
+  together("load_state()", [&] {
+    if (rank() == 0 && input_dir.empty()) {
+      const CheckpointSeries all = series("load_state()");
+      const auto latest = all.latest();
+      TORCH_CHECK(latest, "[accelerate] load_state(): there is no checkpoint in ", project().project_dir,
+                  "/checkpoints");
+      folder = all.path(*latest);
+    }
+  });
+  folder = text_of_main_process(folder, "the checkpoint's name");
+  Content content;
+  together("load_state(" + folder + ")", [&] {
+    try {
+      content = read_content(prepared, folder);
+    } catch (const json::exception& error) {
+      TORCH_CHECK(false, "[accelerate] ", folder, "/manifest.json lacks what a checkpoint has: ", error.what());
+    }
+  });
+  together("load_state(" + folder + ")", [&] { apply(prepared, content); });
+  return folder;
+}
+
+}  // namespace accelerate::detail

@@ -1,0 +1,109 @@
+#include <accelerate/opaque.h>
+#include <accelerate/sharing.h>
+
+#include <algorithm>
+
+#include "state.h"
+
+namespace accelerate::detail {
+
+RowSlice slice_of(int64_t global_rows, int64_t rank, int64_t ranks) {
+  const int64_t each = global_rows / ranks, longer = global_rows % ranks;
+  RowSlice slice;
+  slice.global_rows = global_rows;
+  slice.begin = rank * each + std::min(rank, longer);
+  slice.rows = each + (rank < longer ? 1 : 0);
+  if (slice.rows == 0) {
+    slice = RowSlice{0, 1, global_rows, true};
+  }
+  return slice;
+}
+
+RowSlice slice_of(int64_t global_rows) { return slice_of(global_rows, rank(), ranks()); }
+
+RoundPart part_of_round(const std::vector<int64_t>& rows, int64_t batch_size, bool even_batches, int64_t rank,
+                        int64_t ranks) {
+  RoundPart part;
+  for (int64_t other = 0; other < ranks; ++other) {
+    const int64_t real = other < static_cast<int64_t>(rows.size()) ? rows[static_cast<size_t>(other)] : 0;
+    const int64_t padding = even_batches ? std::max<int64_t>(0, batch_size - real) : 0;
+    if (other < rank) {
+      part.slice.begin += real + padding;
+      part.padding_begin += padding;
+    } else if (other == rank) {
+      part.slice.rows = real + padding;
+      part.slice.padding = padding;
+    }
+    part.slice.global_rows += real + padding;
+  }
+  if (part.slice.rows == 0) {
+    part.slice = RowSlice{0, 1, part.slice.global_rows, true};
+  }
+  return part;
+}
+
+const DataLoaderConfiguration& dataloader_configuration() { return state().options.dataloader; }
+
+void check(const DataLoaderConfiguration& configuration) {
+  TORCH_CHECK(!(configuration.split_batches.value_or(false) && configuration.batch_policy == BatchPolicy::PerProcess),
+              "[accelerate] DataLoaderConfiguration: split_batches = true is BatchPolicy::Global, but batch_policy is "
+              "BatchPolicy::PerProcess; set one of them");
+}
+
+Sharing training_sharing(std::optional<BatchPolicy> policy) {
+  const DataLoaderConfiguration& configuration = dataloader_configuration();
+  if (!policy) {
+    policy = configuration.split_batches.value_or(true) ? configuration.batch_policy : BatchPolicy::PerProcess;
+  }
+  // One rank's batches are the original's in either way, and there is nobody to be even with.
+  return *policy == BatchPolicy::Global || ranks() == 1 ? Sharing::rows : Sharing::rounds;
+}
+
+void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
+  State& s = state();
+  s.last_loader = loader;
+  s.last_slice = slice;
+  if (sharing != Sharing::batches) {
+    s.training_loader = loader;
+    s.training_slice = slice;
+    ++s.control.batch;
+    s.control.last_batch = false;
+    // A step of whole batches from every rank is as many of the original's.
+    s.control.scheduler_steps = sharing == Sharing::rounds ? ranks() : 1;
+  }
+}
+
+bool batches_count_alone() { return state().control.active(); }
+
+bool last_batch_matters() { return state().control.accumulation_steps > 1; }
+
+void mark_last_batch(bool last) { state().control.last_batch = last; }
+
+void hand_out_shard(const RowSlice& slice) {
+  static const char batch_of_the_program = 0;  // which never goes
+  hand_out(&batch_of_the_program, Sharing::rows, slice);
+}
+
+void take_back(const void* loader) {
+  State& s = state();
+  if (s.last_loader == loader) {
+    s.last_loader = nullptr;
+    s.last_slice = RowSlice{};
+  }
+  if (s.training_loader == loader) {
+    s.training_loader = nullptr;
+    s.training_slice = RowSlice{};
+  }
+}
+
+std::optional<torch::Device> delivery_device() {
+  const State& s = state();
+  return s.device_requested ? std::optional(s.device) : std::nullopt;
+}
+
+void throw_unshareable(const char* reason) {
+  TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(),
+              ": this loader can't be shared out among ranks: ", reason);
+}
+
+}  // namespace accelerate::detail

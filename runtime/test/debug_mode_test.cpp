@@ -1,0 +1,58 @@
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <string>
+
+#include "toys.h"
+
+namespace {
+
+/// Run with ACCELERATE_DEBUG_MODE=1: what would hang, or add up the wrong numbers, is an error on all ranks.
+class DebugMode : public testing::Test {
+ protected:
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes(), r = accelerator.process_index();
+
+  /// The error, which all ranks must get; after it they go on together.
+  void expect(const std::function<void()>& run, const std::vector<std::string>& parts) {
+    if (n == 1) {
+      return;
+    }
+    std::string text = "no error";
+    try {
+      run();
+    } catch (const c10::Error& error) {
+      text = error.what_without_backtrace();
+    }
+    for (const std::string& part : parts) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    EXPECT_EQ(accelerator.reduce(1), n);
+  }
+};
+
+TEST_F(DebugMode, ShapesThatDiffer) {
+  const std::string rank = "rank " + std::to_string(r) + " of ";
+  expect([&] { accelerator.reduce(torch::zeros({2, r + 1})); },
+         {rank, "`reduce(): Float [2, 1]` on rank 0", "`reduce(): Float [2, 2]` on rank 1"});
+  expect([&] { accelerator.reduce(torch::zeros({2}, r == 0 ? torch::kFloat : torch::kInt)); }, {"Float", "Int"});
+  expect([&] { accelerator.broadcast(torch::zeros({r + 1})); }, {rank, "broadcast", "[4]", "[8]"});
+}
+
+TEST_F(DebugMode, OperationsThatDiffer) {
+  expect([&] { r == 0 ? accelerator.wait_for_everyone() : void(accelerator.reduce(1.0)); },
+         {"wait_for_everyone()", "reduce(): Double []"});
+}
+
+TEST_F(DebugMode, BackwardsThatDiffer) {
+  torch::nn::Linear a(2, 1), b(2, 1);
+  accelerator.prepare(a, b);
+  const auto x = torch::ones({1, 2});
+  expect([&] { accelerator.backward((r == 0 ? a(x) : a(x) + b(x)).sum()); },
+         {"backward() through 2 parameters", "`nothing` on rank 0"});
+  accelerator.backward((a(x) + b(x)).sum());
+}
+
+}  // namespace

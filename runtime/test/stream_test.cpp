@@ -1,0 +1,292 @@
+/// Loaders of stateful and chunk data sets, and of samplers whose requests are no lists of indices.
+
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "sharded.h"
+#include "toys.h"
+
+namespace {
+
+using sharded::Batches;
+using sharded::Rows;
+
+class Stream : public testing::Test {
+ protected:
+  /// What all ranks got, step by step, and that nobody got more than its slice.
+  template <typename Loader>
+  Batches global_batches(Loader& loader) {
+    Batches result;
+    for (auto& batch : loader) {
+      const auto data = stacked(batch);
+      result.push_back(sharded::rows_of(accelerator.gather_for_metrics(data)));
+      const auto rows = static_cast<int64_t>(result.back().size());
+      EXPECT_EQ(data.size(0), std::max<int64_t>(1, rows / n + (r < rows % n ? 1 : 0)));
+      EXPECT_EQ(accelerator.global_rows(data.size(0)), n == 1 ? data.size(0) : rows);
+    }
+    return result;
+  }
+
+  static torch::Tensor stacked(const torch::data::Example<>& batch) { return batch.data; }
+  static torch::Tensor stacked(const std::vector<torch::data::Example<>>& batch) {
+    std::vector<torch::Tensor> rows;
+    for (const auto& example : batch) {
+      rows.push_back(example.data);
+    }
+    return torch::stack(rows);
+  }
+  static torch::Tensor stacked(const std::vector<torch::Tensor>& batch) { return torch::stack(batch); }
+
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes(), r = accelerator.process_index();
+};
+
+/// Hands out consecutive rows; draws where they begin in every epoch.
+class Counter : public torch::data::datasets::StatefulDataset<Counter> {
+ public:
+  Counter(int64_t size, bool shuffled) : size_(size), shuffled_(shuffled) {}
+  std::optional<std::vector<torch::data::Example<>>> get_batch(size_t batch_size) override {
+    std::lock_guard<std::mutex> lock(*mutex_);
+    std::vector<torch::data::Example<>> batch;
+    for (; at_ < size_ && batch.size() < batch_size; ++at_) {
+      batch.push_back({torch::full({2}, first_ + at_), torch::tensor(at_)});
+    }
+    ++reads;
+    return batch.empty() ? std::nullopt : std::optional(batch);
+  }
+  std::optional<size_t> size() const override { return std::nullopt; }
+  void reset() override {
+    at_ = 0;
+    first_ = shuffled_ ? torch::randint(1000, {1}).item<int64_t>() : 0;
+  }
+  void save(torch::serialize::OutputArchive&) const override {}
+  void load(torch::serialize::InputArchive&) override {}
+
+  static inline std::atomic<int> reads{0};
+
+ private:
+  int64_t size_, at_ = 0, first_ = 0;
+  bool shuffled_;
+  std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
+};
+
+TEST_F(Stream, StatefulDataSetsAreReadOnce) {
+  for (const size_t workers : {0, 1}) {
+    auto loader = accelerate::make_data_loader(Counter(11, false), torch::data::DataLoaderOptions(4).workers(workers));
+    static_assert(std::is_same_v<decltype(loader), std::unique_ptr<torch::data::StatefulDataLoader<Counter>>>);
+    accelerator.prepare(loader);
+    Counter::reads = 0;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_EQ(global_batches(*loader), sharded::batches_of(11, 4, false)) << workers << " workers";
+    }
+    EXPECT_EQ(Counter::reads > 0, r == 0);
+  }
+}
+
+TEST_F(Stream, DrawsOfTheSourceAreKnownToAll) {
+  torch::manual_seed(7);
+  auto single = torch::data::make_data_loader(Counter(5, true), 2);
+  std::vector<torch::Tensor> expected, actual;
+  const auto run = [](auto& loader, auto& draws) {
+    Batches firsts;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for (auto& batch : *loader) {
+        firsts.push_back(sharded::rows_of(stacked(batch)));
+        draws.push_back(torch::rand({3}));
+      }
+    }
+    return firsts;
+  };
+  const Batches original = run(single, expected);
+  torch::manual_seed(7);
+  auto loader = accelerate::make_data_loader(Counter(5, true), 2);
+  const Batches mine = run(loader, actual);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_TRUE(torch::equal(actual[i], expected[i])) << i;
+  }
+  if (r == 0) {
+    for (size_t i = 0; i < mine.size(); ++i) {
+      EXPECT_EQ(mine[i][0], original[i][0]);
+    }
+  }
+}
+
+class Chunks : public torch::data::datasets::ChunkDataReader<torch::data::Example<>> {
+ public:
+  using BatchType = std::vector<torch::data::Example<>>;
+  BatchType read_chunk(size_t chunk) override {
+    BatchType rows;
+    for (size_t i = 0; i < 5; ++i) {
+      rows.push_back({torch::full({2}, static_cast<int64_t>(5 * chunk + i)), torch::tensor(0)});
+    }
+    return rows;
+  }
+  size_t chunk_count() override { return 5; }
+  void reset() override {}
+};
+
+TEST_F(Stream, ChunkDataSets) {
+  using torch::data::samplers::RandomSampler;
+  using torch::data::samplers::SequentialSampler;
+  const auto options = torch::data::datasets::ChunkDatasetOptions(2, 4);
+  auto ordered = torch::data::datasets::make_shared_dataset<
+      torch::data::datasets::ChunkDataset<Chunks, SequentialSampler, SequentialSampler>>(
+      Chunks(), SequentialSampler(0), SequentialSampler(0), torch::data::datasets::ChunkDatasetOptions(1, 4));
+  auto loader = accelerate::make_data_loader(ordered, 4);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    EXPECT_EQ(global_batches(*loader), sharded::batches_of(25, 4, false));
+  }
+  auto shuffled = torch::data::datasets::make_shared_dataset<torch::data::datasets::ChunkDataset<Chunks>>(
+      Chunks(), RandomSampler(0), RandomSampler(0), options);
+  auto stacking = accelerate::make_data_loader(
+      shuffled.map(torch::data::transforms::BatchLambda<std::vector<torch::data::Example<>>,
+                                                        std::vector<torch::data::Example<>>>(
+          [](std::vector<torch::data::Example<>> rows) { return rows; })),
+      torch::data::DataLoaderOptions(4).workers(2));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    Rows seen;
+    for (const Rows& batch : global_batches(*stacking)) {
+      seen.insert(seen.end(), batch.begin(), batch.end());
+    }
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(seen, sharded::batches_of(25, 25, false)[0]);
+  }
+}
+
+TEST_F(Stream, EvaluationBatchesStayWhole) {
+  auto loader = accelerate::make_evaluation_data_loader(Counter(11, false), 4);
+  Batches mine;
+  for (auto& batch : *loader) {
+    mine.push_back(sharded::rows_of(stacked(batch)));
+  }
+  EXPECT_EQ(mine, r == 0 ? sharded::batches_of(11, 4, false) : Batches());
+}
+
+/// A data set that is asked for a number of rows, not for which.
+class Sensor : public torch::data::datasets::BatchDataset<Sensor, std::vector<torch::Tensor>, size_t> {
+ public:
+  std::vector<torch::Tensor> get_batch(size_t size) override {
+    std::vector<torch::Tensor> rows;
+    for (size_t i = 0; i < size; ++i) {
+      rows.push_back(torch::full({3}, at_++));
+    }
+    return rows;
+  }
+  std::optional<size_t> size() const override { return std::nullopt; }
+
+ private:
+  int64_t at_ = 0;
+};
+
+TEST_F(Stream, RequestsOfASize) {
+  auto loader = accelerate::make_data_loader(Sensor(), torch::data::samplers::StreamSampler(7), 3);
+  EXPECT_EQ(global_batches(*loader), (Batches{{0, 1, 2}, {3, 4, 5}, {6}}));
+  EXPECT_EQ(global_batches(*loader), (Batches{{7, 8, 9}, {10, 11, 12}, {13}}));
+}
+
+TEST_F(Stream, RoundsOfWholeBatches) {
+  for (const bool drop_last : {false, true}) {
+    auto loader = accelerate::make_data_loader(Counter(2 * n * 2 + 1, false),
+                                               torch::data::DataLoaderOptions(2).drop_last(drop_last && n > 1),
+                                               accelerate::BatchPolicy::PerProcess);
+    Batches expected = sharded::batches_of(2 * n * 2 + 1, 2 * n, drop_last && n > 1);
+    Batches result;
+    for (auto& batch : *loader) {
+      result.push_back(sharded::rows_of(accelerator.gather_for_metrics(stacked(batch))));
+    }
+    EXPECT_EQ(result, expected);
+  }
+}
+
+class Fragile : public Counter {
+ public:
+  Fragile() : Counter(100, false) {}
+  std::optional<std::vector<torch::data::Example<>>> get_batch(size_t batch_size) override {
+    if (++calls_ == 3) {
+      throw std::runtime_error("the disk is gone");
+    }
+    return Counter::get_batch(batch_size);
+  }
+
+ private:
+  int calls_ = 0;
+};
+
+TEST_F(Stream, AllRanksHearOfErrors) {
+  auto loader = accelerate::make_data_loader(Fragile(), 4);
+  int steps = 0;
+  try {
+    for (auto& batch : *loader) {
+      (void)batch;
+      ++steps;
+    }
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("the disk is gone"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(steps, 2);
+  EXPECT_EQ(accelerator.reduce(1), n);  // and the ranks are still together
+}
+
+TEST_F(Stream, DistributedSamplersAreRefused) {
+  const auto make = [] {
+    return accelerate::make_data_loader(toys::Numbers(8).map(torch::data::transforms::Stack<>()),
+                                        torch::data::samplers::DistributedRandomSampler(8), 4);
+  };
+  if (n > 1) {
+    EXPECT_THROW(make(), c10::Error);
+  } else {
+    int64_t rows = 0;
+    auto loader = make();
+    for (auto& batch : *loader) {
+      rows += batch.data.size(0);
+    }
+    EXPECT_EQ(rows, 8);
+  }
+}
+
+/// Loaders that torch made.
+TEST_F(Stream, LoadersThatExistAreSharedInPlace) {
+  const auto make = [](size_t workers) {
+    return torch::data::make_data_loader(toys::Numbers(11).map(torch::data::transforms::Stack<>()),
+                                         torch::data::DataLoaderOptions(4).workers(workers));
+  };
+  torch::manual_seed(11);
+  auto single = make(0);
+  Batches expected;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : *single) {
+      expected.push_back(sharded::rows_of(batch.data));
+    }
+  }
+  torch::manual_seed(11);
+  auto loader = make(0);
+  auto* const object = loader.get();
+  accelerator.prepare(loader);
+  accelerator.prepare(loader);
+  EXPECT_EQ(loader.get(), object);
+  Batches actual;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    torch::rand({r == 0 ? 0 : r});  // the other ranks' generators are elsewhere; the main process's order counts
+    for (const Rows& batch : global_batches(*loader)) {
+      actual.push_back(batch);
+    }
+  }
+  EXPECT_EQ(actual, expected);
+  auto with_workers = make(2);
+  if (n > 1) {
+    EXPECT_THROW(accelerator.prepare(with_workers), c10::Error);
+  } else {
+    accelerator.prepare(with_workers);
+  }
+}
+
+}  // namespace
