@@ -29,24 +29,23 @@ static std::optional<std::string> git(StringRef Program, StringRef Root, ArrayRe
   return Buffer ? std::optional((*Buffer)->getBuffer().str()) : std::nullopt;
 }
 
-/// Whether a `.git` stands in the folder or above it, as far up as git itself would look.
-static bool insideGit(StringRef Root) {
+std::string gitRoot(StringRef Folder) {
   SmallVector<StringRef, 4> Ceilings;
   if (const char *Variable = std::getenv("GIT_CEILING_DIRECTORIES"))
     StringRef(Variable).split(Ceilings, ':');
-  for (StringRef Dir = Root; !Dir.empty(); Dir = sys::path::parent_path(Dir)) {
+  for (StringRef Dir = Folder; !Dir.empty(); Dir = sys::path::parent_path(Dir)) {
     if (sys::fs::exists(Dir + "/.git"))
-      return true;
+      return Dir.str();
     if (is_contained(Ceilings, sys::path::parent_path(Dir)))
-      return false;
+      break;
   }
-  return false;
+  return "";
 }
 
 std::string uncommitted(StringRef Root, ArrayRef<std::string> Paths) {
   ErrorOr<std::string> Program = sys::findProgramByName("git");
   if (!Program || !git(*Program, Root, {"rev-parse", "--is-inside-work-tree"}))
-    return insideGit(Root) ? "git can't say what is committed in '" + Root.str() + "'" : "";
+    return !gitRoot(Root).empty() ? "git can't say what is committed in '" + Root.str() + "'" : "";
   if (auto Changed = git(*Program, Root, {"status", "--porcelain", "--untracked-files=no"}))
     if (StringRef First = StringRef(*Changed).split('\n').first; !First.empty())
       return "'" + First.drop_front(3).str() + "' has changes that aren't committed";

@@ -9,6 +9,9 @@
 
 namespace migrate {
 
+/// The nearest folder, from `Folder` upwards, with a `.git`, as far up as git itself would look; else empty.
+std::string gitRoot(llvm::StringRef Folder);
+
 /// Why writing `Paths` could not be taken back with git: a tracked file below `Root` that has changes which aren't
 /// committed, or one of `Paths` that git doesn't know. Empty if all is well, or `Root` is no git work tree.
 std::string uncommitted(llvm::StringRef Root, llvm::ArrayRef<std::string> Paths);

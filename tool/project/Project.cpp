@@ -1,6 +1,7 @@
 //===- Project.cpp --------------------------------------------------------===//
 #include "project/Project.h"
 #include "project/FileApi.h"
+#include "project/Git.h"
 #include "clang/Driver/Options.h"
 #include "clang/Tooling/JSONCompilationDatabase.h"
 #include "llvm/ADT/SmallString.h"
@@ -149,16 +150,6 @@ static std::string sourceRoot(StringRef BuildDir, ArrayRef<std::string> Files) {
       path::remove_filename(Common);
   }
   return Common.str().str();
-}
-
-static std::string gitRoot(StringRef Dir) {
-  for (SmallString<256> D(Dir); !D.empty(); path::remove_filename(D)) {
-    if (fs::exists(D + "/.git"))
-      return D.str().str();
-    if (!path::has_parent_path(D) || D == "/")
-      break;
-  }
-  return "";
 }
 
 /// `.../CMakeFiles/<target>.dir/...` in the object's path, as CMake's generators write it.
