@@ -6,22 +6,20 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
+
+#include "slurm.h"
 
 namespace accelerate::detail {
 namespace {
 
-int64_t number(const char* name, const std::string& text) {
+int64_t parse(const char* name, const std::string& text) {
   char* end = nullptr;
   const long long value = std::strtoll(text.c_str(), &end, 10);
   TORCH_CHECK(!text.empty() && *end == '\0' && value >= 0, "[accelerate] ", name, "=", text,
               " isn't a number that a launcher would set");
   return value;
-}
-
-std::optional<int64_t> number(const char* name) {
-  const std::string text = variable(name);
-  return text.empty() ? std::nullopt : std::optional(number(name, text));
 }
 
 /// The variables that one kind of launcher sets.
@@ -54,6 +52,11 @@ bool read(const Names& names, Environment& environment) {
 
 }  // namespace
 
+std::optional<int64_t> number(const char* name) {
+  const std::string text = variable(name);
+  return text.empty() ? std::nullopt : std::optional(parse(name, text));
+}
+
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
   return text ? text : "";
@@ -72,6 +75,19 @@ Environment read_environment() {
   for (const Names& names : kMpi) {
     mpi = mpi || (!torchrun && read(names, environment));
   }
+  const std::optional<SlurmStep> slurm = torchrun ? std::nullopt : read_slurm();
+  if (slurm && (!mpi || slurm->world_size == environment.world_size)) {
+    // srun's own PMI tells neither local numbers nor hosts; the step does.
+    const bool local_known = mpi && std::any_of(std::begin(kMpi), std::end(kMpi), [](const Names& names) {
+                               return number(names.rank) && number(names.local_rank);
+                             });
+    environment.rank = mpi ? environment.rank : slurm->rank;
+    environment.world_size = slurm->world_size;
+    if (!local_known) {
+      environment.local_rank = slurm->local_rank;
+      environment.local_world_size = slurm->local_world_size;
+    }
+  }
   if (environment.alone()) {
     return Environment{};
   }
@@ -80,8 +96,16 @@ Environment read_environment() {
     TORCH_CHECK(*port > 0 && *port < 65536, "[accelerate] MASTER_PORT=", *port, " isn't a port");
     environment.master_port = static_cast<uint16_t>(*port);
   }
-  if (mpi && environment.one_host()) {
-    // mpirun names no meeting point. On one host all ranks have the same parent, which gives them a port.
+  if (slurm && slurm->world_size == environment.world_size && !environment.one_host()) {
+    if (environment.master_address.empty()) {
+      environment.master_address = slurm->first_host;
+    }
+    if (environment.master_port == 0) {
+      environment.master_port = slurm->port;
+    }
+  }
+  if ((mpi || slurm) && environment.one_host()) {
+    // Neither names a meeting point. On one host all ranks have the same parent, which gives them a port.
     if (environment.master_address.empty()) {
       environment.master_address = "127.0.0.1";
     }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace accelerate::detail {
@@ -21,10 +22,12 @@ struct Environment {
   bool one_host() const { return local_world_size == world_size; }
 };
 
-/// torchrun's variables, else those of MPI launchers, else alone. Throws c10::Error if they are incomplete
-/// or contradict each other.
+/// torchrun's variables, else those of MPI launchers (Open MPI, MVAPICH, MPICH and Intel's), else srun's, else alone.
+/// Throws c10::Error if they are incomplete or contradict each other.
 Environment read_environment();
 
+/// A variable's number, if it is set. Throws c10::Error if it isn't one.
+std::optional<int64_t> number(const char* name);
 /// A variable's text, or "" if it isn't set.
 std::string variable(const char* name);
 /// Whether a variable says yes, by Accelerate's rule: y, yes, t, true, on or 1 in any case.

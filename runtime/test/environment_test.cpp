@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "slurm.h"
+
 namespace accelerate::detail {
 namespace {
 
@@ -62,6 +64,76 @@ TEST(Environment, MpiOnOneHostNeedsNoMeetingPoint) {
   EXPECT_EQ(e.rank, 1);
   EXPECT_EQ(e.master_address, "127.0.0.1");
   EXPECT_GT(e.master_port, 0);
+}
+
+TEST(Environment, SlurmStepOnSeveralHosts) {
+  std::map<std::string, std::string> names = {{"SLURM_PROCID", "5"},
+                                              {"SLURM_STEP_NUM_TASKS", "7"},
+                                              {"SLURM_LOCALID", "1"},
+                                              {"SLURM_NODEID", "1"},
+                                              {"SLURM_STEP_TASKS_PER_NODE", "4,3"},
+                                              {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+                                              {"SLURM_JOB_ID", "4711"},
+                                              {"SLURM_STEP_ID", "2"}};
+  uint16_t port = 0;
+  {
+    Variables variables(names);
+    const Environment e = read_environment();
+    EXPECT_EQ(e.rank, 5);
+    EXPECT_EQ(e.world_size, 7);
+    EXPECT_EQ(e.local_rank, 1);
+    EXPECT_EQ(e.local_world_size, 3);
+    EXPECT_EQ(e.master_address, "gpu07");
+    EXPECT_GE(e.master_port, 20000);
+    port = e.master_port;
+  }
+  {
+    names["MASTER_ADDR"] = "chosen";
+    Variables variables(names);
+    EXPECT_EQ(read_environment().master_address, "chosen");
+    EXPECT_EQ(read_environment().master_port, port);
+  }
+  {
+    // srun's PMI beside it: MPI's rank, and what the step knows of hosts.
+    names.erase("MASTER_ADDR");
+    names["PMI_RANK"] = "6";
+    names["PMI_SIZE"] = "7";
+    Variables variables(names);
+    const Environment e = read_environment();
+    EXPECT_EQ(e.rank, 6);
+    EXPECT_EQ(e.local_world_size, 3);
+    EXPECT_EQ(e.master_address, "gpu07");
+  }
+}
+
+TEST(Environment, AnAllocationWithoutSrunIsAlone) {
+  Variables variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "1"}});
+  EXPECT_TRUE(read_environment().alone());
+}
+
+TEST(Environment, SlurmOnOneHost) {
+  Variables variables({{"SLURM_PROCID", "1"},
+                       {"SLURM_STEP_NUM_TASKS", "2"},
+                       {"SLURM_LOCALID", "1"},
+                       {"SLURM_STEP_TASKS_PER_NODE", "2"},
+                       {"SLURM_STEP_NODELIST", "gpu07"}});
+  const Environment e = read_environment();
+  EXPECT_EQ(e.local_world_size, 2);
+  EXPECT_EQ(e.master_address, "127.0.0.1");
+}
+
+TEST(Environment, SlurmsShortForms) {
+  EXPECT_EQ(first_slurm_host("login1"), "login1");
+  EXPECT_EQ(first_slurm_host("login1,login2"), "login1");
+  EXPECT_EQ(first_slurm_host("node[03-05,9],login1"), "node03");
+  EXPECT_EQ(first_slurm_host("node[12,14]"), "node12");
+  EXPECT_EQ(first_slurm_host("rack[1-2]-cpu"), "rack1-cpu");
+  EXPECT_EQ(slurm_tasks("4(x2),3", 0), 4);
+  EXPECT_EQ(slurm_tasks("4(x2),3", 1), 4);
+  EXPECT_EQ(slurm_tasks("4(x2),3", 2), 3);
+  EXPECT_EQ(slurm_tasks("4(x2),3", 3), std::nullopt);
+  EXPECT_EQ(slurm_tasks("", 0), std::nullopt);
+  EXPECT_EQ(slurm_tasks("many", 0), std::nullopt);
 }
 
 TEST(Environment, Errors) {
