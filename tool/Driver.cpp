@@ -111,10 +111,15 @@ private:
   /// Everything that a run's output depends on, beside the files that it reads.
   std::string runKey() const {
     std::vector<std::string> Owned = {
-        Identity, Tree->SourceRoot, Tree->BuildDir, Tree->DiffRoot, Parsing.ResourceDir, Parsing.RuntimeInclude,
+        Identity,
+        Tree->SourceRoot,
+        Tree->BuildDir,
+        Tree->DiffRoot,
+        Parsing.ResourceDir,
+        Parsing.RuntimeInclude,
         std::to_string(static_cast<int>(O.Output)) + std::to_string(static_cast<int>(O.Verify)),
-        std::string({O.AllowErrors ? 'e' : ' ', O.Quiet ? 'q' : ' ', O.Precompile ? 'p' : ' ',
-                     O.SkipBodies ? 's' : ' ', O.Prefilter ? 'f' : ' '})};
+        std::string({O.AllowErrors ? 'e' : ' ', O.Quiet ? 'q' : ' ', O.Precompile ? 'p' : ' ', O.SkipBodies ? 's' : ' ',
+                     O.Prefilter ? 'f' : ' '})};
     append_range(Owned, Tree->Notes);
     for (const UnitCommand &Unit : Tree->Units) {
       Owned.insert(Owned.end(), {Unit.Source, Unit.Target, Unit.Command.Directory});
@@ -163,8 +168,8 @@ private:
     for (const Dependency &D : Units.sources().Own)
       Own[D.Path] = D;
     for (const auto &[Path, Text] : Read)
-      Own[Path] = sys::fs::exists(Path) ? Dependency::text(Path, Text)
-                                        : Dependency{Dependency::Kind::Missing, Path, {}};
+      Own[Path] =
+          sys::fs::exists(Path) ? Dependency::text(Path, Text) : Dependency{Dependency::Kind::Missing, Path, {}};
     // A target that is defined some day will have to be linked.
     for (const UnitCommand &Unit : Tree->Units)
       for (StringRef Dir = sys::path::parent_path(Unit.Source); Dir.starts_with(Tree->SourceRoot) && !Dir.empty();

@@ -41,7 +41,7 @@ struct ProgramResult {
   std::string Name;
   Verdict What = Verdict::NothingToDo;
   std::vector<std::string> Units;
-  std::string Reason; ///< of a refusal
+  std::string Reason;      ///< of a refusal
   bool Incomplete = false; ///< some of it doesn't compile here, and wasn't understood
 };
 
@@ -50,7 +50,7 @@ struct Result {
   std::vector<Edit> Edits; ///< merged, of all programs that are migrated
   std::vector<Finding> Findings;
   TextChanges Texts;
-  std::string StyleIgnored; ///< why the project's `.clang-format` wasn't used
+  std::string StyleIgnored;                  ///< why the project's `.clang-format` wasn't used
   bool Unparsed = false, Unverified = false; ///< of some program
 };
 

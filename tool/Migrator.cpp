@@ -6,9 +6,9 @@
 #include "project/CMakeEdit.h"
 #include "report/Dump.h"
 #include "units/Prefilter.h"
-#include "llvm/ADT/StringSet.h"
 #include "clang/Lex/Lexer.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
@@ -198,10 +198,11 @@ void Migrator::decide(Plan &Of) {
   auto Refusal = find_if(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Refusal; });
   // What stands in code that doesn't compile wasn't understood.
   bool EditsBroken = Of.Broken && any_of(Of.P.Code.Functions, [&](const ir::Function &F) {
-    return F.Broken && F.Where.valid() && any_of(Of.M.Edits, [&](const Edit &E) {
-             return E.Path == Of.P.Code.Files[F.Where.File].Path && F.Where.Begin <= E.Begin && E.End <= F.Where.End;
-           });
-  });
+                       return F.Broken && F.Where.valid() && any_of(Of.M.Edits, [&](const Edit &E) {
+                                return E.Path == Of.P.Code.Files[F.Where.File].Path && F.Where.Begin <= E.Begin &&
+                                       E.End <= F.Where.End;
+                              });
+                     });
   if (Of.Broken && Of.P.Code.Distributed.empty() && (!O.AllowErrors || EditsBroken)) {
     Of.Result.What = Verdict::Refused;
     Of.Result.Reason = "it doesn't parse";
@@ -212,8 +213,8 @@ void Migrator::decide(Plan &Of) {
     Of.M.Edits.clear();
   } else if (Refusal != Of.M.Findings.end()) {
     Of.Result.What = Verdict::Refused;
-    Of.Result.Reason =
-        Refusal->Code + " " + Refusal->Name + " at " + Tree.display(Refusal->Path) + ":" + std::to_string(Refusal->Line);
+    Of.Result.Reason = Refusal->Code + " " + Refusal->Name + " at " + Tree.display(Refusal->Path) + ":" +
+                       std::to_string(Refusal->Line);
     Of.M.Edits.clear();
   } else if (Of.M.Edits.empty()) {
     Of.Result.What = Verdict::NothingToDo;
@@ -299,8 +300,8 @@ Error Migrator::merge(const std::vector<Plan> &Plans) {
     if (!Final.Texts.count(E.Path)) {
       const std::string &Before = text(E.Path, {});
       std::string Ignored;
-      Final.Texts[E.Path] = {Before, formatTouched(E.Path, Tree.DiffRoot, applyEdits(Before, Final.Edits, E.Path),
-                                                   Final.Edits, Ignored)};
+      Final.Texts[E.Path] = {
+          Before, formatTouched(E.Path, Tree.DiffRoot, applyEdits(Before, Final.Edits, E.Path), Final.Edits, Ignored)};
       if (!Ignored.empty())
         Final.StyleIgnored = Ignored;
     }
@@ -316,8 +317,9 @@ bool Migrator::compiles(std::vector<Plan> &Plans, const std::vector<ir::Unit> &R
         continue;
       for (Plan &Of : Plans)
         if (Of.migrated() && Of.P.holds(U)) {
-          refuse(Of, "AM0901", "the edited program doesn't compile: " + Tree.display(E.Path) + ":" +
-                                   std::to_string(E.Line) + ": " + E.Message);
+          refuse(Of, "AM0901",
+                 "the edited program doesn't compile: " + Tree.display(E.Path) + ":" + std::to_string(E.Line) + ": " +
+                     E.Message);
           All = false;
         }
     }
@@ -337,9 +339,8 @@ bool Migrator::verify(std::vector<Plan> &Plans) {
     // As the compiler reads it, bodies of other people's templates included. Nothing is kept.
     Project Touched = Tree;
     erase_if(Touched.Units, [&](const UnitCommand &Command) {
-      return none_of(Plans, [&](const Plan &Of) {
-        return Of.migrated() && is_contained(Of.P.Sources, Command.Source);
-      });
+      return none_of(Plans,
+                     [&](const Plan &Of) { return Of.migrated() && is_contained(Of.P.Sources, Command.Source); });
     });
     ReaderOptions Whole;
     Whole.Parsing = Parsing;
@@ -358,15 +359,17 @@ bool Migrator::verify(std::vector<Plan> &Plans) {
       continue;
     if (!Again.M.Edits.empty()) {
       const Edit &E = Again.M.Edits.front();
-      refuse(*Of, "AM0904", "a second migration of `" + Of->P.Name + "` would edit " + Tree.display(E.Path) + ":" +
-                                std::to_string(E.Line) + " again (" + E.Code + " " + E.Name + ")");
+      refuse(*Of, "AM0904",
+             "a second migration of `" + Of->P.Name + "` would edit " + Tree.display(E.Path) + ":" +
+                 std::to_string(E.Line) + " again (" + E.Code + " " + E.Name + ")");
       All = false;
       continue;
     }
     for (const Finding &F : Again.M.Findings)
       if (F.Level == Severity::Refusal && Of->migrated()) {
-        refuse(*Of, "AM0904", "the migrated `" + Of->P.Name + "` isn't satisfied: " + F.Message + " (" +
-                                  Tree.display(F.Path) + ":" + std::to_string(F.Line) + ")");
+        refuse(*Of, "AM0904",
+               "the migrated `" + Of->P.Name + "` isn't satisfied: " + F.Message + " (" + Tree.display(F.Path) + ":" +
+                   std::to_string(F.Line) + ")");
         All = false;
       }
   }

@@ -8,9 +8,9 @@
 
 namespace migrate {
 
-/// The middle of the run: reads the units, links them into programs, decides about each, merges what is to be edited and
-/// verifies it. Programs stand or fall one by one: one that is refused, or whose result fails verification, takes only
-/// those with it that need the same files to be edited.
+/// The middle of the run: reads the units, links them into programs, decides about each, merges what is to be edited
+/// and verifies it. Programs stand or fall one by one: one that is refused, or whose result fails verification, takes
+/// only those with it that need the same files to be edited.
 class Migrator {
 public:
   Migrator(const Options &O, const Project &Tree, const RuleSet &Rules, const OperationTable &Table,
@@ -28,9 +28,7 @@ private:
     Migration M;
     ProgramResult Result;
     bool Broken = false;
-    bool migrated() const {
-      return Result.What == Verdict::Migrated || Result.What == Verdict::MigratedWithNotes;
-    }
+    bool migrated() const { return Result.What == Verdict::Migrated || Result.What == Verdict::MigratedWithNotes; }
   };
 
   const std::string &text(const std::string &Path, const Overlay &Edited);

@@ -33,7 +33,8 @@ static cl::opt<migrate::VerifyMode>
            cl::init(migrate::VerifyMode::Parse), cl::cat(Category));
 static cl::opt<bool> NoVerify("no-verify", cl::desc("The same as --verify=none"), cl::cat(Category));
 static cl::opt<bool> NoPrefilter("no-prefilter", cl::desc("Parse programs without training, too"), cl::cat(Category));
-static cl::opt<bool> NoCache("no-cache", cl::desc("Don't reuse what earlier runs have read of the project, and keep nothing"),
+static cl::opt<bool> NoCache("no-cache",
+                             cl::desc("Don't reuse what earlier runs have read of the project, and keep nothing"),
                              cl::cat(Category));
 static cl::opt<bool> NoPch("no-pch",
                            cl::desc("Don't use a precompiled header of LibTorch (kept in the user's cache folder)"),

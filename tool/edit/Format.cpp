@@ -16,7 +16,8 @@ static bool hasStyle(StringRef Path, StringRef Root) {
   return false;
 }
 
-std::string formatTouched(StringRef Path, StringRef Root, std::string After, const std::vector<Edit> &Merged, std::string &Ignored) {
+std::string formatTouched(StringRef Path, StringRef Root, std::string After, const std::vector<Edit> &Merged,
+                          std::string &Ignored) {
   if (StringRef(Path).ends_with(".txt") || StringRef(Path).ends_with(".cmake") || !hasStyle(Path, Root))
     return After;
   // Clang's messages aren't for our users; that the style isn't used is.

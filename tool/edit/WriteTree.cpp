@@ -149,10 +149,10 @@ public:
       if (Hash == After)
         continue;
       if (Hash != Before || !fs::exists(part(Twine(I))))
-        return createStringError(
-            inconvertibleErrorCode(),
-            "an earlier run was killed while it wrote, and '" + Path + "' has been changed since; restore it (`git "
-            "checkout`), or remove the folder '" + Folder + "' to keep the files as they are");
+        return createStringError(inconvertibleErrorCode(), "an earlier run was killed while it wrote, and '" + Path +
+                                                               "' has been changed since; restore it (`git "
+                                                               "checkout`), or remove the folder '" +
+                                                               Folder + "' to keep the files as they are");
       Open.push_back(I);
     }
     for (size_t I : Open) {
@@ -182,8 +182,8 @@ Error writeTree(StringRef Root, const TextChanges &Changes) {
                              "another run was killed just now while it wrote; nothing was changed, run again");
   auto Undo = [&](const std::string &Path, const std::string &Why) {
     Stage.remove();
-    return createStringError(inconvertibleErrorCode(), "'" + Path + "' can't be written: " + Why +
-                                                           "; nothing was changed");
+    return createStringError(inconvertibleErrorCode(),
+                             "'" + Path + "' can't be written: " + Why + "; nothing was changed");
   };
   std::string Journal;
   size_t I = 0;

@@ -58,4 +58,12 @@ std::string toString(const Value &V) {
   return "U";
 }
 
+Value asNumber(Value V) {
+  if (V.Kind == Placement::Extent) {
+    V.Kind = Placement::Partial;
+    V.Fresh = true;
+  }
+  return V;
+}
+
 } // namespace migrate

@@ -77,6 +77,9 @@ Value join(const Value &A, const Value &B);
 /// `R`, `S(0)`, `P`, `A`, … as `--dump=placements` prints it.
 std::string toString(const Value &V);
 
+/// The value as one computes with it: an extent is a partial sum then.
+Value asNumber(Value V);
+
 } // namespace migrate
 
 #endif

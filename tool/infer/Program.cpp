@@ -173,8 +173,8 @@ private:
   std::map<std::string, ir::VarId> Shared;
 };
 
-/// Which of `Units` the units in `Seed` need, by the functions that they call and don't define. `Linked` are the targets
-/// that count, null if that isn't known.
+/// Which of `Units` the units in `Seed` need, by the functions that they call and don't define. `Linked` are the
+/// targets that count, null if that isn't known.
 std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size_t> Seed,
                             const std::set<std::string> *Linked) {
   StringMap<std::vector<size_t>> Definers;

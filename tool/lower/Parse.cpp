@@ -77,7 +77,8 @@ public:
     }
     if (Name.starts_with("c10d/") || Name.contains("csrc/distributed/") || Name == "mpi.h" || Name == "nccl.h")
       Out.Distributed.push_back(
-          ("#include <" + Name + "> at " + llvm::Twine(Path) + ":" + llvm::Twine(SM.getSpellingLineNumber(Hash))).str());
+          ("#include <" + Name + "> at " + llvm::Twine(Path) + ":" + llvm::Twine(SM.getSpellingLineNumber(Hash)))
+              .str());
     uint32_t Offset = SM.getFileOffset(Hash);
     if (llvm::is_contained(File->Includes, Offset))
       return;
@@ -121,7 +122,7 @@ public:
       : Rules(Rules), InProject(InProject), SkipBodies(SkipBodies), Out(Out) {}
   bool BeginInvocation(CompilerInstance &CI) override {
     CI.getFrontendOpts().SkipFunctionBodies = SkipBodies;
-    CI.getFrontendOpts().DisableFree = true; // the process ends soon
+    CI.getFrontendOpts().DisableFree = true;    // the process ends soon
     CI.getDiagnostics().setFatalsAsError(true); // a missing header mustn't blind us to the rest
     return true;
   }
@@ -168,13 +169,14 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   std::map<std::string, Dependency> Seen;
   std::string CacheRoot = cacheFolder("");
   auto Ignore = [&](llvm::StringRef Path) { return !CacheRoot.empty() && Path.starts_with(CacheRoot); };
-  auto Files = llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), recording(FS, Edited, InProject, Ignore, Seen));
+  auto Files =
+      llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), recording(FS, Edited, InProject, Ignore, Seen));
 
   std::vector<std::string> Args = Command.Command.CommandLine;
   // Ours stand before the user's, so that theirs win; errors alone are of interest.
-  Args.insert(Args.begin() + 1, {"-resource-dir=" + Options.ResourceDir, "-fsyntax-only", "-w", "-ferror-limit=0",
-                                 "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument",
-                                 "-fno-spell-checking"});
+  Args.insert(Args.begin() + 1,
+              {"-resource-dir=" + Options.ResourceDir, "-fsyntax-only", "-w", "-ferror-limit=0",
+               "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument", "-fno-spell-checking"});
   if (!Options.RuntimeInclude.empty())
     Args.insert(Args.begin() + 1, "-idirafter" + Options.RuntimeInclude);
   std::string Prefix = Options.DistrustPrefix ? "" : precompiledPrefix(P, Command, Args, Options);
@@ -182,16 +184,16 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
     Args.insert(Args.begin() + 1, {"-include-pch", Prefix, "-fpch-validate-input-files-content"});
 
   Recorder Diagnostics(Out);
-  tooling::ToolInvocation Invocation(
-      Args, std::make_unique<LoweringAction>(Rules, InProject, Options.SkipBodies, Out), Files.get());
+  tooling::ToolInvocation Invocation(Args, std::make_unique<LoweringAction>(Rules, InProject, Options.SkipBodies, Out),
+                                     Files.get());
   Invocation.setDiagnosticConsumer(&Diagnostics);
   if (!Invocation.run() && Out.Errors.empty())
     Out.Errors.push_back({Command.Source, "Clang could not read this unit's command", 0, 0, true});
-  // LibTorch's headers have changed under the cache, or the file is damaged: they are read as they are, and the next run
-  // makes a new one.
+  // LibTorch's headers have changed under the cache, or the file is damaged: they are read as they are, and the next
+  // run makes a new one.
   if (!Prefix.empty() && llvm::any_of(Out.Errors, [&](const ir::Problem &E) {
         return llvm::any_of(std::initializer_list<llvm::StringRef>{Prefix, "precompiled", "PCH file", "AST file"},
-                      [&](llvm::StringRef Sign) { return llvm::StringRef(E.Message).contains(Sign); });
+                            [&](llvm::StringRef Sign) { return llvm::StringRef(E.Message).contains(Sign); });
       })) {
     llvm::sys::fs::remove(Prefix);
     ParseOptions Plain = Options;

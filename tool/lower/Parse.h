@@ -12,11 +12,11 @@ namespace migrate {
 class RuleSet;
 
 struct ParseOptions {
-  std::string ResourceDir;    ///< Clang's own headers
-  std::string RuntimeInclude; ///< where `accelerate/accelerate.h` lies, or empty
-  bool Precompile = true;     ///< use a precompiled header of LibTorch
+  std::string ResourceDir;     ///< Clang's own headers
+  std::string RuntimeInclude;  ///< where `accelerate/accelerate.h` lies, or empty
+  bool Precompile = true;      ///< use a precompiled header of LibTorch
   bool DistrustPrefix = false; ///< but not for this unit, and drop it if that helps
-  bool SkipBodies = true;     ///< function bodies outside the project aren't read
+  bool SkipBodies = true;      ///< function bodies outside the project aren't read
 };
 
 /// Parses one unit and lowers it. What Clang reports is in `Unit::Errors`; a unit that could not even be started

@@ -218,8 +218,7 @@ std::string precompiledPrefix(const Project &P, const UnitCommand &Command, cons
       }
       if (Apart)
         Args.push_back(AllArgs[I++]);
-      Args.push_back(Apart ? Folder.str().str()
-                           : (StringRef(AllArgs[I]).drop_back(Dir.size()) + Folder).str());
+      Args.push_back(Apart ? Folder.str().str() : (StringRef(AllArgs[I]).drop_back(Dir.size()) + Folder).str());
       continue;
     }
     Args.push_back(AllArgs[I]);

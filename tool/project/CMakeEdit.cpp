@@ -180,8 +180,8 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
         else
           Add(*R, Path, LineEnd(Definition->Close),
               (LineEnd(Definition->Close) == Text.size() && !StringRef(Text).ends_with("\n") ? Newline.str() : "") +
-              Indent(Definition->Begin) + "target_link_libraries(" + Definition->Args[0] + " " + Library.str() + ")" +
-                  Newline.str());
+                  Indent(Definition->Begin) + "target_link_libraries(" + Definition->Args[0] + " " + Library.str() +
+                  ")" + Newline.str());
       }
     ++Out.Edited;
     return;

@@ -44,11 +44,12 @@ std::map<std::string, std::set<std::string>> targetsOf(StringRef BuildDir) {
   std::optional<json::Value> Model = File.empty() ? std::nullopt : readJson(Reply + "/" + File);
   const json::Object *Root = Model ? Model->getAsObject() : nullptr;
   const json::Array *Configurations = Root ? Root->getArray("configurations") : nullptr;
-  const json::Object *First = Configurations && !Configurations->empty() ? Configurations->front().getAsObject() : nullptr;
+  const json::Object *First =
+      Configurations && !Configurations->empty() ? Configurations->front().getAsObject() : nullptr;
   const json::Array *Targets = First ? First->getArray("targets") : nullptr;
   if (!Targets)
     return {};
-  std::map<std::string, std::string> Names;                // by id
+  std::map<std::string, std::string> Names;               // by id
   std::map<std::string, std::vector<std::string>> Direct; // by name, ids
   for (const json::Value &Value : *Targets) {
     const json::Object *Target = Value.getAsObject();

@@ -9,9 +9,9 @@
 
 namespace migrate {
 
-/// Target -> the targets that are built into it, directly or not, itself included; read from the reply of CMake's file API
-/// (cmake-file-api(7), codemodel version 2) in a build folder. Empty if there is no reply: CMake writes one for whoever
-/// has asked (an IDE, or `touch .cmake/api/v1/query/codemodel-v2` before configuring).
+/// Target -> the targets that are built into it, directly or not, itself included; read from the reply of CMake's file
+/// API (cmake-file-api(7), codemodel version 2) in a build folder. Empty if there is no reply: CMake writes one for
+/// whoever has asked (an IDE, or `touch .cmake/api/v1/query/codemodel-v2` before configuring).
 std::map<std::string, std::set<std::string>> targetsOf(llvm::StringRef BuildDir);
 
 } // namespace migrate

@@ -263,7 +263,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
         P.BuildDir + "/compile_commands.json", Message, clang::tooling::JSONCommandLineSyntax::AutoDetect);
     if (!Database)
       return fail("'" + P.BuildDir + "/compile_commands.json' can't be read: " + Message);
-    Commands = clang::tooling::expandResponseFiles(std::move(Database), vfs::getRealFileSystem())->getAllCompileCommands();
+    Commands =
+        clang::tooling::expandResponseFiles(std::move(Database), vfs::getRealFileSystem())->getAllCompileCommands();
     if (Commands.empty())
       return fail("'" + P.BuildDir + "/compile_commands.json' lists no file; " + HowToMakeADatabase);
   }
@@ -305,8 +306,8 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
   }
   for (const auto &[Flag, Count] : Unknown)
     if (Count != 0)
-      P.Notes.push_back("`" + Flag + "` is left out of " + std::to_string(Count) + (Count == 1 ? " unit's" : " units'") +
-                      " flags: Clang doesn't know it");
+      P.Notes.push_back("`" + Flag + "` is left out of " + std::to_string(Count) +
+                        (Count == 1 ? " unit's" : " units'") + " flags: Clang doesn't know it");
   if (P.SourceRoot.empty())
     P.SourceRoot = sourceRoot(P.BuildDir, Files);
   P.SourceRoot = realPath(P.SourceRoot);

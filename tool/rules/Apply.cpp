@@ -1,8 +1,8 @@
 //===- Apply.cpp ----------------------------------------------------------===//
 #include "rules/Apply.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cassert>
 #include "llvm/ADT/StringExtras.h"
+#include <cassert>
 
 using namespace llvm;
 using migrate::ir::None;

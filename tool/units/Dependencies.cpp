@@ -1,8 +1,8 @@
 //===- Dependencies.cpp ---------------------------------------------------===//
 #include "units/Dependencies.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -116,8 +116,7 @@ std::string realPathOf(StringRef Path) {
 }
 
 IntrusiveRefCntPtr<vfs::FileSystem> recording(IntrusiveRefCntPtr<vfs::FileSystem> Base, const Overlay &Edited,
-                                              std::function<bool(StringRef)> Own,
-                                              std::function<bool(StringRef)> Ignore,
+                                              std::function<bool(StringRef)> Own, std::function<bool(StringRef)> Ignore,
                                               std::map<std::string, Dependency> &Seen) {
   return makeIntrusiveRefCnt<RecordingFileSystem>(std::move(Base), Edited, std::move(Own), std::move(Ignore), Seen);
 }
@@ -146,9 +145,8 @@ bool DependencyCheck::holds(const Dependency &D) {
   case Kind::Folder:
     return It->second = S.type() == sys::fs::file_type::directory_file;
   case Kind::Stat:
-    return It->second =
-               S.getSize() == D.Hash[0] &&
-               static_cast<uint64_t>(S.getLastModificationTime().time_since_epoch().count()) == D.Hash[1];
+    return It->second = S.getSize() == D.Hash[0] &&
+                        static_cast<uint64_t>(S.getLastModificationTime().time_since_epoch().count()) == D.Hash[1];
   default:
     return It->second = false;
   }

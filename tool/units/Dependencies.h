@@ -32,12 +32,14 @@ struct Dependency {
 /// The path without symbolic links, `.` and `..`: one file has many names. As it is, if there is no such file.
 std::string realPathOf(llvm::StringRef Path);
 
-/// `Base` with the texts of `Edited` (by real path) in place of the files', noting in `Seen` what is asked of it. Files whose
-/// real path `Own` says yes to are noted by their text, others by size and time; what `Ignore` says yes to isn't noted.
-llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem>
-recording(llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> Base, const Overlay &Edited,
-          std::function<bool(llvm::StringRef)> Own, std::function<bool(llvm::StringRef)> Ignore,
-          std::map<std::string, Dependency> &Seen);
+/// `Base` with the texts of `Edited` (by real path) in place of the files', noting in `Seen` what is asked of it. Files
+/// whose real path `Own` says yes to are noted by their text, others by size and time; what `Ignore` says yes to isn't
+/// noted.
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> recording(llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> Base,
+                                                          const Overlay &Edited,
+                                                          std::function<bool(llvm::StringRef)> Own,
+                                                          std::function<bool(llvm::StringRef)> Ignore,
+                                                          std::map<std::string, Dependency> &Seen);
 
 /// Whether things still are as they were. What has been looked at once isn't looked at again.
 class DependencyCheck {

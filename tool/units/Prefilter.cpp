@@ -2,8 +2,8 @@
 #include "units/Prefilter.h"
 #include "clang/Lex/Lexer.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -16,9 +16,9 @@ namespace migrate {
 
 bool mayTrain(StringRef Text) {
   // Training needs a `backward` somewhere; the others are what `Lowering::noteDistributed` looks for.
-  static const char *const Words[] = {"backward", "c10d",     "csrc/distributed", "mpi.h",
-                                      "MPI_",     "nccl",     "nn::parallel",     "nn/parallel",
-                                      "Distributed", "namespace parallel"};
+  static const char *const Words[] = {
+      "backward", "c10d",         "csrc/distributed", "mpi.h",       "MPI_",
+      "nccl",     "nn::parallel", "nn/parallel",      "Distributed", "namespace parallel"};
   return any_of(Words, [&](const char *Word) { return Text.contains(Word); });
 }
 
@@ -153,9 +153,8 @@ private:
       return nullptr;
     auto Buffer = MemoryBuffer::getFile(Clean, /*IsText=*/false, /*RequiresNullTerminator=*/false);
     if (!Buffer) {
-      Read.push_back({sys::fs::is_directory(Clean) ? Dependency::Kind::Folder : Dependency::Kind::Missing,
-                      Clean.str().str(),
-                      {}});
+      Read.push_back(
+          {sys::fs::is_directory(Clean) ? Dependency::Kind::Folder : Dependency::Kind::Missing, Clean.str().str(), {}});
       return nullptr;
     }
     StringRef Text = (*Buffer)->getBuffer();

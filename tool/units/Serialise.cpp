@@ -50,8 +50,7 @@ private:
 
 class Reader {
 public:
-  explicit Reader(StringRef Bytes)
-      : At(reinterpret_cast<const uint8_t *>(Bytes.data())), End(At + Bytes.size()) {}
+  explicit Reader(StringRef Bytes) : At(reinterpret_cast<const uint8_t *>(Bytes.data())), End(At + Bytes.size()) {}
 
   template <typename... T> void operator()(T &...Fields) { (get(Fields), ...); }
   bool whole() const { return !Failed && At == End; }

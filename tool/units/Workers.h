@@ -19,9 +19,9 @@ struct Outcome {
 };
 
 struct WorkerOptions {
-  unsigned Jobs = 1;          ///< processes at once
-  bool Isolate = true;        ///< otherwise in this process, one after the other
-  unsigned CpuSeconds = 600;  ///< a job that takes longer is ended
+  unsigned Jobs = 1;         ///< processes at once
+  bool Isolate = true;       ///< otherwise in this process, one after the other
+  unsigned CpuSeconds = 600; ///< a job that takes longer is ended
 };
 
 /// Runs `Work(I)` for every I below `Count`, and gives each outcome to `Done`, in order of completion. Must be called

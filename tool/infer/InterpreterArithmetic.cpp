@@ -1,0 +1,240 @@
+//===- InterpreterArithmetic.cpp - Sums, products, comparisons, assignments ===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &Left, const Value &Right, ir::ExprId LE,
+                              ir::ExprId RE) {
+  Value L = asNumber(Left), Rt = asNumber(Right);
+  L.Batch = Rt.Batch = None;
+  if (L.Kind == Placement::Unknown)
+    return L;
+  if (Rt.Kind == Placement::Unknown)
+    return Rt;
+  if (L.replicated() && Rt.replicated())
+    return Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated,
+                     E);
+  if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
+    return L.Kind == Placement::Own ? L : Rt;
+  bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
+  if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
+    const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
+    if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim)) {
+      Value V = Value::sharded(S.Dim, S.Source);
+      V.Rank = O.Kind == Placement::Sharded ? std::max(S.Rank, O.Rank) : S.Rank;
+      return V;
+    }
+    return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
+  }
+  if (Op == "+" || Op == "-") {
+    if (L.Kind == Rt.Kind) {
+      Value V = L;
+      V.Fresh |= Rt.Fresh;
+      return V;
+    }
+    if (L.Kind == Placement::Zero)
+      return Rt;
+    if (Rt.Kind == Placement::Zero)
+      return L;
+    if (L.Kind == Placement::Mean && Rt.replicated())
+      return L;
+    if (Rt.Kind == Placement::Mean && L.replicated())
+      return Rt;
+  } else if (Op == "*") {
+    if (L.replicated())
+      return Rt;
+    if (Rt.replicated())
+      return L;
+    // mean * count of its rows = sum
+    if ((L.Kind == Placement::Mean && Rt.Kind == Placement::Partial && Right.Kind == Placement::Extent) ||
+        (Rt.Kind == Placement::Mean && L.Kind == Placement::Partial && Left.Kind == Placement::Extent))
+      return Value::partial(true, E);
+  } else if (Op == "/") {
+    if (Rt.replicated() && !Integers)
+      return L;
+    // sum over rows / number of rows = mean
+    if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
+      return Value::of(Placement::Mean, E);
+  }
+  // Anything else: bring each side together first, if they are numbers.
+  if (LE != None && RE != None && (numeric(LE) || L.replicated()) && (numeric(RE) || Rt.replicated())) {
+    demandReplicated(LE, Left, "computed with");
+    demandReplicated(RE, Right, "computed with");
+    return Value::of(Placement::Replicated, E);
+  }
+  return Value::unknown("combines " + toString(L) + " and " + toString(Rt) + " with `" + Op + "`", E);
+}
+
+Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
+  // Output: what is printed must be the original's.
+  if (X.Name == "<<" &&
+      (P.Code.type(X.Args[0]).Kind == TypeKind::Stream || P.Code.type(X.Args[0]).Kind == TypeKind::FileStream)) {
+    eval(X.Args[0]);
+    if (P.Code.Exprs[X.Args[1]].Kind == ExprKind::Unknown) // std::endl
+      return Value::of(Placement::Replicated, E);
+    Value V = eval(X.Args[1]);
+    notWhole("its loop prints", E);
+    demandReplicated(X.Args[1], V, "printed");
+    return Value::of(Placement::Replicated, E);
+  }
+  Value L = eval(X.Args[0]), Rt = eval(X.Args[1]);
+  if (X.Name == ",")
+    return Rt;
+  if (X.Name == "+" || X.Name == "-" || X.Name == "*" || X.Name == "/")
+    return arithmetic(E, X.Name, L, Rt, X.Args[0], X.Args[1]);
+  L.Batch = Rt.Batch = None;
+  if (L.Iterator || Rt.Iterator) // every rank sees as many batches
+    return Value::of(Placement::Replicated, E);
+  if (LoopCondition && (L.Kind == Placement::Extent || Rt.Kind == Placement::Extent)) {
+    // A bound stays this rank's; what the loop does is another matter.
+    note("row-loop", E, L.Kind == Placement::Extent ? L : Rt, "loops over this rank's rows");
+    return Value::of(Placement::Replicated, E);
+  }
+  L = nonLinear(L, X.Args[0], "compared");
+  Rt = nonLinear(Rt, X.Args[1], "compared");
+  if (L.replicated() && Rt.replicated())
+    return Value::of(Placement::Replicated, E);
+  return arithmetic(E, "cmp", L, Rt, X.Args[0], X.Args[1]);
+}
+
+//===----------------------------------------------------------------------===//
+// Assignment
+//===----------------------------------------------------------------------===//
+
+Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
+  Value Cur = read(L, E), Addend = Given;
+  // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
+  if (Recording && AddendExpr != None && (Addend.Kind == Placement::Replicated || Addend.Kind == Placement::Own))
+    Out.Satisfied.insert(AddendExpr);
+  const Loop *Batches = nullptr;
+  for (const Loop &Candidate : Loops)
+    if (Candidate.Mode == LoopMode::Rows || Candidate.Mode == LoopMode::Whole)
+      Batches = &Candidate;
+  if (!Batches || !outer(L)) {
+    Value Sum = arithmetic(E, "+", Cur, Addend, None, None);
+    if (Sum.Kind == Placement::Unknown && Addend.reducible() && AddendExpr != None && numeric(AddendExpr)) {
+      demandReplicated(AddendExpr, Addend, "added");
+      Sum = Value::of(Placement::Replicated, E);
+    }
+    return Sum;
+  }
+  if (Batches->Mode == LoopMode::Whole) {
+    // Each batch is one rank's, so whatever is added up over them is a partial sum, counters too.
+    if (Cur.Kind == Placement::Zero || Cur.Kind == Placement::Partial)
+      return Value::partial(false, E);
+    if (Cur.Kind == Placement::Own)
+      return Cur;
+    notWhole("it adds to a value that doesn't start at zero", E);
+    return Value::of(Placement::Replicated, E);
+  }
+  bool Sums = Cur.Kind == Placement::Zero || (Cur.Kind == Placement::Partial && !Cur.Fresh);
+  switch (Addend.Kind) {
+  case Placement::Zero:
+    return Cur;
+  case Placement::Replicated:
+    if (Cur.replicated() || Cur.Kind == Placement::Mean)
+      return Cur.Kind == Placement::Zero ? Value::of(Placement::Replicated, E) : Cur;
+    break;
+  case Placement::Mean:
+    if (AddendExpr != None && Sums) {
+      // The weight of each step is its own, so it is taken now; the sum over ranks can wait.
+      coerce(AddendExpr, "share", Addend);
+      return Value::partial(false, E);
+    }
+    break;
+  case Placement::Extent:
+  case Placement::Partial:
+    if (AddendExpr != None && Sums) {
+      if (Addend.Fresh || Addend.Kind == Placement::Extent)
+        coerce(AddendExpr, "mine", Addend);
+      return Value::partial(false, E);
+    }
+    break;
+  default:
+    break;
+  }
+  if (Addend.reducible() && AddendExpr != None && numeric(AddendExpr)) {
+    demandReplicated(AddendExpr, Addend, "added to a value that is equal on all ranks");
+    return Cur;
+  }
+  if (Addend.Kind == Placement::Unknown)
+    return Addend;
+  return Value::unknown("adds " + toString(Addend) + " to " + toString(Cur) + " over the steps", E);
+}
+
+Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
+  ir::ExprId LE = X.Args[0], RE = X.Args[1];
+  if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1) {
+    // The project's own operator.
+    ir::Expr Call = X;
+    bool Member = !P.Code.Functions[Bodies.front()].Record.empty();
+    if (Member)
+      Call.Args = {RE};
+    return inlined(E, Call, Bodies.front(), Member ? lvalue(LE) : std::nullopt);
+  }
+  std::optional<Location> L = lvalue(LE);
+  bool Element = P.Code.Exprs[LE].Kind == ExprKind::Index;
+  if (X.Name == "=") {
+    Value V = eval(RE);
+    if (Element)
+      for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
+        eval(Sub);
+    if (!L) {
+      eval(LE);
+      return V;
+    }
+    if (outer(*L)) {
+      if (OwnChoices > 0)
+        notWhole("it sets something that outlives its batch", E);
+      if (V.Kind == Placement::Own) {
+        notWhole("it keeps a value of one batch for later", E);
+      } else if (V.reducible() && CoerceAtAssign.count(RE)) {
+        V = demandReplicated(RE, V, "kept beyond its step");
+      } else {
+        for (const Loop &Around : Loops)
+          if (Around.Mode == LoopMode::Whole && !V.replicated())
+            notWhole("it keeps a value of one batch for later", E);
+      }
+    }
+    if (Element)
+      V = join(read(*L, E), V);
+    write(*L, V, RE);
+    return V;
+  }
+  // `x op= y`
+  std::string Op = X.Name.substr(0, X.Name.size() - 1);
+  if (Element)
+    for (ir::ExprId Sub : P.Code.Exprs[LE].Args) {
+      Value Index = eval(Sub);
+      (void)Index;
+    }
+  Value Right = eval(RE);
+  if (!L) {
+    eval(LE);
+    return Value::unknown("is written through an expression that isn't followed", E);
+  }
+  Value Result;
+  if (Op != "+" && Op != "-" && outer(*L))
+    notWhole("it isn't a sum over its batches", E);
+  if (Op == "+" || Op == "-")
+    Result = accumulate(*L, Right, RE, E);
+  else if (Op == "*" || Op == "/")
+    Result = arithmetic(E, Op, read(*L, LE), Right, LE, RE);
+  else
+    Result = join(nonLinear(read(*L, LE), LE, "changed"), nonLinear(Right, RE, "used"));
+  write(*L, Result, RE);
+  return Result;
+}
+
+} // namespace migrate
