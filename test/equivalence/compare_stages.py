@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What makes the tool quick must change nothing but the time.
 
-Runs every program of the lit tests (flags mode, `--torch-flags`), and the programs named with --source, twice: as users do,
-and as a plain parse (--no-prefilter --no-cache --no-pch --no-skip --no-isolate). Edits, findings, messages and exit status
-must be equal. A third run, from the caches that the first one filled, must be equal as well.
+Runs every program of the lit tests (flags mode, `--torch-flags`), and the programs whose folders are named with --program,
+twice: as users do, and as a plain parse (--no-prefilter --no-cache --no-pch --no-skip --no-isolate). Edits, findings,
+messages and exit status must be equal. A third run, from the caches that the first one filled, must be equal as well.
 """
 import argparse
 import os
@@ -46,7 +46,9 @@ def compare(tool, name, sources, flags, folder, cache, extra=()):
     # say about one that doesn't compile.
     if plain[0] == 3 and quick[0] in (0, 3):
         return None, 3
-    ok = True
+    ok = quick[0] in (0, 1, 3, 4)
+    if not ok:
+        print(f"{name}: exit status {quick[0]}: {quick[2].decode(errors='replace')}")
     for what, other in ("a plain parse", plain), ("a run from the cache", again):
         if other != quick:
             ok = False
@@ -63,8 +65,8 @@ def main():
     parser.add_argument("--tool", required=True)
     parser.add_argument("--lit", help="folder of the lit tests")
     parser.add_argument("--torch-flags", default="", help="flags for the lit tests' programs")
-    parser.add_argument("--source", action="append", default=[], help="another program")
-    parser.add_argument("--source-flags", default="", help="its flags")
+    parser.add_argument("--program", action="append", default=[], help="folder of another program")
+    parser.add_argument("--program-flags", default="", help="its flags")
     options = parser.parse_args()
 
     passed = failed = edits = 0
@@ -91,11 +93,15 @@ def main():
                                os.path.join(work, "cache"))
             if ok is not None:
                 passed, failed, edits = passed + ok, failed + (not ok), edits + (code == 1)
-        for source in options.source:
+        for program in options.program:
             # With LibTorch the precompiled header of the user's cache is used: it's what is compared.
-            folder, base = os.path.split(os.path.realpath(source))
-            ok, code = compare(options.tool, source, [base], shlex.split(options.source_flags), folder, None,
+            folder = os.path.realpath(program)
+            sources = sorted(name for name in os.listdir(folder) if name.endswith(".cpp"))
+            ok, code = compare(options.tool, program, sources, shlex.split(options.program_flags), folder, None,
                                ["--no-verify"])
+            if ok is None:
+                ok = False
+                print(f"{program} doesn't parse")
             passed, failed, edits = passed + ok, failed + (not ok), edits + (code == 1)
     if edits == 0:
         print("no program was migrated: nothing was compared")
