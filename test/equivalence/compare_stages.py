@@ -6,6 +6,7 @@ twice: as users do, and as a plain parse (--no-prefilter --no-cache --no-pch --n
 messages and exit status must be equal. A third run, from the caches that the first one filled, must be equal as well.
 """
 import argparse
+import concurrent.futures
 import os
 import re
 import shlex
@@ -87,10 +88,15 @@ def main():
                     # A crash on purpose and an expectation are no inputs.
                     if name.endswith(".cpp") and "__debug" not in text and "expected" not in name:
                         cases.append((f"{file}: {name}", path))
-        for name, path in cases:
+        def one(case):
+            name, path = case
             folder, base = os.path.split(path)
-            ok, code = compare(options.tool, name, [base], shlex.split(options.torch_flags), folder,
-                               os.path.join(work, "cache"))
+            return compare(options.tool, name, [base], shlex.split(options.torch_flags), folder,
+                           os.path.join(work, "cache"))
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = list(pool.map(one, cases))
+        for ok, code in results:
             if ok is not None:
                 passed, failed, edits = passed + ok, failed + (not ok), edits + (code == 1)
         for program in options.program:
