@@ -12,7 +12,7 @@ namespace migrate {
 
 Findings Interpreter::run() {
   // Each restart takes one more decision, of which there are finitely many; the bound is a safety net.
-  for (int Round = 0; Round != 64; ++Round) {
+  for (int Round = 0; Round != 256; ++Round) {
     std::map<uint32_t, std::string> Kept = std::move(Out.Kept);
     Out = Findings();
     Out.Kept = std::move(Kept);
@@ -29,6 +29,7 @@ Findings Interpreter::run() {
 
 void Interpreter::once() {
   Current.clear();
+  Last.clear();
   Alias.clear();
   Depths.clear();
   Loops.clear();
@@ -39,7 +40,7 @@ void Interpreter::once() {
   Recording = true;
   if (P.Main == None)
     return;
-  Frames.push_back({P.Main, std::nullopt, {}, false, {}});
+  Frames.push_back({P.Main, std::nullopt, {}, false, {}, {}});
   Stack.push_back(P.Main);
   Out.Reached.insert(P.Main);
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
@@ -253,6 +254,14 @@ Value Interpreter::eval(ir::ExprId E) {
   if (Exhausted)
     return Value::unknown("stands in a program too large to follow", E);
   Value V = evalRaw(E);
+  if (Cuts.count(E) && V.replicated()) {
+    uint32_t Rows = V.Rows;
+    V = Value::sharded(0, E);
+    V.Rows = Rows > NoRows ? Rows : named("e:" + std::to_string(E));
+    if (Recording)
+      Out.Cuts.insert(E);
+  }
+  Last[E] = V;
   if (Recording)
     Out.Types[E] = V;
   return V;
@@ -313,7 +322,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return V;
   }
   case ExprKind::Binary:
-    return binary(E, X);
+    return withRows(E, X, nullptr, binary(E, X));
   case ExprKind::Assign:
     return assign(E, X);
   case ExprKind::Index: {
@@ -335,6 +344,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       V.Dim -= 1;
       V.Rank -= V.Rank > 0;
     }
+    if (V.replicated())
+      V.Rows = rowsOf(E, X, nullptr, {});
     return V;
   }
   case ExprKind::Conditional: {

@@ -269,7 +269,7 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   }
   Divergent += Differs;
   State Before = Current;
-  Loops.push_back({Id, LoopMode::Switch, Depth, None, {}, {}});
+  Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, {}, {}});
   for (ir::StmtId Child : S.Children) {
     // Any of them may be jumped to, or fallen into.
     Current = Dead ? Before : joined(Current, Before);
@@ -294,7 +294,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
     Depths[S.Var] = Depth;
     Alias.erase(S.Var);
     Value Item;
-    switch (L.Mode) {
+    switch (L.Loader == None ? LoopMode::Plain : L.Mode) {
     case LoopMode::Rows:
       Item = Value::sharded(0, S.Value);
       Item.Batch = L.Loader;
@@ -308,6 +308,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
       Item = eval(S.Value);
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
         Item.Batch = L.Loader;
+      if (Item.replicated() && Item.Rows == 0)
+        Item.Rows = named("v:" + std::to_string(S.Var));
       break;
     }
     Current[Location{S.Var, {}}] = Item;
@@ -340,7 +342,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
   if (S.Kind == StmtKind::Loop)
     exec(S.Children[0]);
 
-  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, {}, {}};
+  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, Frames.size() - 1, {}, {}};
   ++Depth;
   L.Depth = Depth;
   for (const auto &[Object, Role] : R.Loaders) {
@@ -356,7 +358,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
       Out.Whole.insert(Object);
     }
   }
-  // Training on batches of an own loader class, an index tensor, a replay buffer: nothing shares them out yet.
+  if (CutLoops.count(Id) && L.Loader == None)
+    L.Mode = LoopMode::Rows;
   if (L.Mode == LoopMode::Rows)
     markEscaped(Depth);
   Loops.push_back(std::move(L));

@@ -467,6 +467,11 @@ private:
       N.Nodes["rows"] = expr(Rows).Where;
       Out.add(std::move(N));
     }
+    for (ir::ExprId E : F.Cuts) {
+      Fact C = fact("own-batch", functionOf(E));
+      C.Nodes["batch"] = expr(E).Where;
+      Out.add(std::move(C));
+    }
     for (const auto &[E, Batch] : F.BatchSizes) {
       Fact B = fact("batch-size-in-shape", functionOf(E));
       B.Nodes["value"] = expr(E).Where;
@@ -494,7 +499,7 @@ private:
       U.Nodes["place"] = X.Where;
       Out.add(std::move(U));
     }
-    bool Trains = !F.Backwards.empty(), Shared = false;
+    bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
     for (const auto &[Object, Role] : R.Loaders)
       Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
     if (Trains && !Shared) {
