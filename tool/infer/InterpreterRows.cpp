@@ -269,11 +269,15 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
   Result.Trained = Module;
   Result.Edges.clear();
-  if (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("register_parameter") ||
-      (Op && *Op == Operation::Factory && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+  bool Leaf = StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad");
+  if (Leaf || StringRef(X.Name).ends_with("register_parameter") ||
+      (Op && (*Op == Operation::Factory || *Op == Operation::Noise) && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
          return mentions(Arg, "requires_grad", 1);
        })))
     Result.Trained = true;
+  if (Leaf && X.Object != None)
+    if (std::optional<Location> L = lvalue(X.Object))
+      Current[*L].Trained = true;
   for (ir::ExprId Operand : Operands) {
     const Value &V = Last[Operand];
     Result.Trained |= V.Trained;

@@ -499,6 +499,14 @@ private:
       U.Nodes["place"] = X.Where;
       Out.add(std::move(U));
     }
+    for (ir::ExprId E : R.Ungraded) {
+      if (F.Backwards.empty() || !F.Reached.count(functionOf(E)) || F.Types.count(expr(E).Object) == 0 ||
+          !F.Types.at(expr(E).Object).replicated())
+        continue;
+      Fact U = fact("unprepared-parameter", functionOf(E));
+      U.Nodes["place"] = expr(E).Where;
+      Out.add(std::move(U));
+    }
     bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
     for (const auto &[Object, Role] : R.Loaders)
       Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
