@@ -45,6 +45,11 @@ void Interpreter::once() {
   Out.Reached.insert(P.Main);
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
     Depths[V] = 0;
+  // No rank has met another yet: whatever differs here can't be agreed on.
+  Divergent = 1;
+  for (const auto &[Global, Init] : P.Code.Globals)
+    Current[Location{Global, {}}] = eval(Init);
+  Divergent = 0;
   exec(P.Code.Functions[P.Main].Body);
 }
 
@@ -256,11 +261,14 @@ Value Interpreter::eval(ir::ExprId E) {
   Value V = evalRaw(E);
   if (Cuts.count(E) && V.replicated()) {
     uint32_t Rows = V.Rows;
+    if (V.Outside)
+      note("outside-entropy", E, V, "is a batch that differs between processes");
     V = Value::sharded(0, E);
     V.Rows = Rows > NoRows ? Rows : named("e:" + std::to_string(E));
     if (Recording)
       Out.Cuts.insert(E);
   }
+  fromOutside(E, P.Code.Exprs[E], V);
   Last[E] = V;
   if (Recording)
     Out.Types[E] = V;

@@ -45,6 +45,7 @@ struct Findings {
   std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
+  bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
 };
 
@@ -82,6 +83,7 @@ private:
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
   bool leavesStep(ir::StmtId S) const;
+  bool sets(ir::StmtId S) const;
   void loopBody(ir::StmtId Id);
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   void reduceAfter(ir::StmtId Loop, const State &Before);
@@ -119,6 +121,10 @@ private:
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
   bool isBatchSize(ir::ExprId E) const;
   void backward(ir::ExprId E, const ir::Expr &X);
+
+  // What differs between processes by itself (InterpreterOutside.cpp)
+  void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
+  void agree(ir::ExprId E, const Value &V);
 
   // Batches that no loader made (InterpreterRows.cpp)
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);

@@ -28,6 +28,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     V.Rows = L.Rows;
     V.Trained = L.Trained;
     V.Edges = L.Edges;
+    V.Outside = L.Outside;
     joinRows(V, Rt);
     return V;
   }

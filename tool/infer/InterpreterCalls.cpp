@@ -282,6 +282,7 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   if (Loss == None)
     return;
   Value V = eval(Loss);
+  Out.Trains = true;
   notWhole("it trains", E);
   if (Divergent > 0)
     note("divergent-training", E, V, "trains where not every rank comes along");

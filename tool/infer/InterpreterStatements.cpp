@@ -187,6 +187,13 @@ bool Interpreter::leavesStep(ir::StmtId S) const {
   return Found;
 }
 
+/// Whether `S` gives a variable another value.
+bool Interpreter::sets(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) { Found |= P.Code.Exprs[E].Kind == ExprKind::Assign; });
+  return Found;
+}
+
 void Interpreter::execTry(const ir::Stmt &S) {
   State Before = Current;
   ++Tries;
@@ -221,6 +228,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
+  if (R.reachesBackward(Id) || leavesStep(Id) || sets(Id))
+    agree(S.Value, C);
   bool Differs = false, OwnChoice = C.Kind == Placement::Own;
   if (OwnChoice) {
     // Of this rank's own batch: folds under it are folds of its batches.
@@ -319,6 +328,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
       bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
       LoopCondition = Outside;
+      if (R.reachesBackward(Id))
+        agree(S.Value, C);
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
         note("row-loop", S.Value, C, "loops over this rank's rows");
     }

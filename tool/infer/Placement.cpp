@@ -9,6 +9,7 @@ void joinRows(Value &To, const Value &From) {
   if (To.Rows != From.Rows)
     To.Rows = 0;
   To.Trained |= From.Trained;
+  To.Outside |= From.Outside;
   if (To.Edges == From.Edges)
     return;
   std::vector<Edge> Both;
@@ -55,6 +56,7 @@ Value join(const Value &A, const Value &B) {
   V.Rows = A.Rows;
   V.Edges = A.Edges;
   V.Trained = A.Trained;
+  V.Outside = A.Outside;
   joinRows(V, B);
   return V;
 }

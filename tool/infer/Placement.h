@@ -46,6 +46,7 @@ struct Value {
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
+  bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
   bool Trained = false;                  ///< whole, and computed with a model's parameters
   uint32_t Rows = 0;                     ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;               ///< whole and trained: where its batch could be cut
@@ -83,7 +84,8 @@ struct Value {
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Narrowed == O.Narrowed &&
-           Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges;
+           Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges &&
+           Outside == O.Outside;
   }
 };
 

@@ -114,6 +114,10 @@ void Roles::unifyFlow() {
     if (From != None && isObject(Kind))
       unite(To, object(From));
   };
+  for (const auto &[Global, Value] : P.Code.Globals) {
+    Init.try_emplace(Global, Value);
+    Flow(Global, P.Code.typeOf(Global).Kind, Value);
+  }
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
     const ir::Function &Fn = P.Code.Functions[F];
     for (const auto &[Field, Value] : Fn.Inits) {
