@@ -31,6 +31,8 @@ void Interpreter::once() {
   Current.clear();
   Last.clear();
   Alias.clear();
+  Copies.clear();
+  PointsTo.clear();
   Depths.clear();
   Loops.clear();
   Frames.clear();
@@ -79,6 +81,9 @@ std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
     return Base;
   }
   case ExprKind::Unary:
+    if (X.Name == "*")
+      if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
+        return PointsTo.at(*L);
     return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
   case ExprKind::Index:
     return lvalue(X.Object);
@@ -126,18 +131,55 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
       Value V = It->second;
       if (V.Kind != Placement::Escaped)
         return V;
-      if (V.AssignedBy != None &&
-          (V.Was == Placement::Mean || V.Was == Placement::Partial || V.Was == Placement::Extent) &&
-          numeric(V.AssignedBy)) {
-        if (CoerceAtAssign.insert(V.AssignedBy).second)
-          Restart = true;
+      if (keepWhole(V))
         return Value::of(Placement::Replicated, E);
-      }
       return Value::unknown("is kept beyond the step whose rows it was made of", V.Source);
     }
     if (At.Path.empty())
       return Value::of(Placement::Replicated);
   }
+}
+
+/// `L` becomes another tensor: copies of it stay what it was.
+void Interpreter::separate(const Location &L) {
+  std::vector<ir::VarId> Apart;
+  for (ir::VarId V : Copies) {
+    const Location &Of = Alias.at(V);
+    if (Of.Root == L.Root && Of.Path.size() >= L.Path.size() &&
+        std::equal(L.Path.begin(), L.Path.end(), Of.Path.begin()))
+      Apart.push_back(V);
+  }
+  for (ir::VarId V : Apart) {
+    Current[Location{V, {}}] = read(Alias.at(V), None);
+    Alias.erase(V);
+    Copies.erase(V);
+  }
+}
+
+/// `p = &x`
+void Interpreter::points(const Location &L, ir::ExprId To) {
+  PointsTo.erase(L);
+  const ir::Expr &X = P.Code.Exprs[To];
+  if (X.Kind == ExprKind::Unary && X.Name == "&") {
+    if (std::optional<Location> Target = lvalue(X.Args[0]))
+      PointsTo.emplace(L, *Target);
+  } else if (std::optional<Location> From = lvalue(To); From && PointsTo.count(*From)) {
+    PointsTo.emplace(L, PointsTo.at(*From));
+  }
+}
+
+/// Has a value that outlives its step brought together where it was assigned, from the next run on. False if that is
+/// no assignment, or the value carries a graph.
+bool Interpreter::keepWhole(const Value &V) {
+  Placement Was = V.Kind == Placement::Escaped ? V.Was : V.Kind;
+  if (V.AssignedBy == None || !Assigned.count(V.AssignedBy) || V.Trained ||
+      (Was != Placement::Mean && Was != Placement::Partial && Was != Placement::Extent))
+    return false;
+  if (!numeric(V.AssignedBy) && P.Code.type(V.AssignedBy).Kind != TypeKind::Tensor)
+    return false;
+  if (CoerceAtAssign.insert(V.AssignedBy).second)
+    Restart = true;
+  return true;
 }
 
 void Interpreter::write(const Location &L, Value V, ir::ExprId From) {

@@ -122,6 +122,13 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
 
 Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
   Value Cur = read(L, E), Addend = Given;
+  if (outer(L) && (Cur.Kind == Placement::Mean || (Cur.Kind == Placement::Partial && Cur.Fresh)) && keepWhole(Cur))
+    Cur = Value::of(Placement::Replicated, E);
+  // An integer cuts what is added to it: the whole, as in the original, not each rank's part.
+  const ir::Type &Kept = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
+  if (AddendExpr != None && outer(L) && Kept.Kind == TypeKind::Integer && Addend.reducible() &&
+      Addend.Kind != Placement::Extent && P.Code.type(AddendExpr).Kind == TypeKind::Floating)
+    Addend = demandReplicated(AddendExpr, Addend, "added to an integer");
   // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
   if (Recording && AddendExpr != None && (Addend.Kind == Placement::Replicated || Addend.Kind == Placement::Own))
     Out.Satisfied.insert(AddendExpr);
@@ -210,7 +217,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
         notWhole("it sets something that outlives its batch", E);
       if (V.Kind == Placement::Own) {
         notWhole("it keeps a value of one batch for later", E);
-      } else if (V.reducible() && CoerceAtAssign.count(RE)) {
+      } else if (Assigned.insert(RE), V.reducible() && CoerceAtAssign.count(RE)) {
         V = demandReplicated(RE, V, "kept beyond its step");
       } else {
         for (const Loop &Around : Loops)
@@ -220,6 +227,13 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     }
     if (Element)
       V = join(read(*L, E), V);
+    const ir::Expr &To = P.Code.Exprs[LE];
+    if (To.Kind == ExprKind::Ref && Copies.erase(To.Var)) { // another tensor from here on
+      Alias.erase(To.Var);
+      L = Location{To.Var, {}};
+    }
+    points(*L, RE);
+    separate(*L);
     write(*L, V, RE);
     return V;
   }
@@ -236,8 +250,11 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     return Value::unknown("is written through an expression that isn't followed", E);
   }
   Value Result;
-  if (Op != "+" && Op != "-" && outer(*L))
+  if (Op != "+" && Op != "-" && outer(*L)) {
     notWhole("it isn't a sum over its batches", E);
+    if (Right.reducible()) // steps weigh differently: what is made of several takes each as a whole
+      Right = demandReplicated(RE, Right, "used in a value that outlives its step");
+  }
   if (Op == "+" || Op == "-")
     Result = accumulate(*L, Right, RE, E);
   else if (Op == "*" || Op == "/")

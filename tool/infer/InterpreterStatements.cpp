@@ -120,6 +120,22 @@ void Interpreter::exec(ir::StmtId Id) {
   }
 }
 
+/// The tensor variable that `E` is a plain copy of, or None.
+ir::ExprId Interpreter::copied(ir::ExprId E) const {
+  while (true) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (P.Code.type(E).Kind != TypeKind::Tensor)
+      return None;
+    if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field)
+      return E;
+    bool Passes = ((X.Kind == ExprKind::Construct || X.Kind == ExprKind::Cast) && X.Args.size() == 1) ||
+                  X.Name == "std::move" || X.Name == "std::forward";
+    if (!Passes || X.Args.empty() || X.Args[0] == None)
+      return None;
+    E = X.Args[0];
+  }
+}
+
 void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (P.Code.Vars[V].Global) { // static: made once, and outlives every loop
     Depths[V] = -1;
@@ -130,6 +146,8 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   }
   const ir::Type &T = P.Code.typeOf(V);
   Alias.erase(V);
+  Copies.erase(V);
+  PointsTo.erase(Location{V, {}});
   Current.erase(Location{V, {}});
   if (Init == None) {
     Current[Location{V, {}}] = Value::of(Placement::Zero);
@@ -141,6 +159,15 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       Value Ignored = eval(Init);
       (void)Ignored;
       Alias[V] = *L;
+      return;
+    }
+  points(Location{V, {}}, Init);
+  // A tensor is a reference: what is written into its copy is written into it.
+  if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
+    if (std::optional<Location> L = lvalue(From); L && L->Root != V) {
+      eval(Init);
+      Alias[V] = *L;
+      Copies.insert(V);
       return;
     }
   Value Made;
