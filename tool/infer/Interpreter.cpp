@@ -30,6 +30,7 @@ Findings Interpreter::run() {
 void Interpreter::once() {
   Current.clear();
   Last.clear();
+  Returned.clear();
   Alias.clear();
   Copies.clear();
   PointsTo.clear();
@@ -42,7 +43,7 @@ void Interpreter::once() {
   Recording = true;
   if (P.Main == None)
     return;
-  Frames.push_back({P.Main, std::nullopt, {}, false, {}, {}});
+  Frames.push_back({P.Main, std::nullopt, {}, false, {}, {}, {}});
   Stack.push_back(P.Main);
   Out.Reached.insert(P.Main);
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
@@ -231,7 +232,7 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
 
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
-  bool Collective = How == "mean" || How == "sum" || How == "reduce";
+  bool Collective = How != "share" && How != "mine";
   for (const Loop &L : Loops)
     if (L.Mode == LoopMode::Whole) {
       notWhole("a collective would stand in it", E);
@@ -283,8 +284,21 @@ Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
     return V;
   if (numeric(E))
     return demandReplicated(E, V, What);
+  if (brought(V, E)) {
+    Value Whole = Value::of(Placement::Replicated, E);
+    Whole.Trained = V.Trained;
+    return Whole;
+  }
   Value U = Value::unknown(std::string("is ") + What + " before its parts on the ranks are brought together", E);
   return U;
+}
+
+/// Brings a tensor's parts on the ranks together where it stands, with its graph if it has one. False if it can't be.
+bool Interpreter::brought(const Value &V, ir::ExprId E) {
+  if (P.Code.type(E).Kind != TypeKind::Tensor || !(V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh)))
+    return false;
+  bool Mean = V.Kind == Placement::Mean;
+  return coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V);
 }
 
 //===----------------------------------------------------------------------===//

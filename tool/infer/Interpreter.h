@@ -71,6 +71,7 @@ private:
     Value Result;
     bool Returned = false;
     std::vector<State> Returns;
+    State Fields; ///< of the object that it returns, its name left out
     std::vector<ir::ExprId> Args; ///< of the call
   };
 
@@ -110,6 +111,7 @@ private:
   std::optional<Location> lvalue(ir::ExprId E);
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const char *Use);
+  bool brought(const Value &V, ir::ExprId E);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   void notWhole(const std::string &Why, ir::ExprId E);
@@ -151,6 +153,7 @@ private:
 
   // One run.
   State Current;
+  std::map<ir::ExprId, State> Returned; ///< the fields of what calls returned
   std::map<ir::ExprId, Value> Last; ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another

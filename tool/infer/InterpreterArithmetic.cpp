@@ -46,6 +46,9 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
   }
   if (Op == "+" || Op == "-") {
+    if (L.Kind == Placement::Mean && Rt.Kind == Placement::Mean && L.Rows > NoRows && Rt.Rows > NoRows &&
+        L.Rows != Rt.Rows)
+      return Value::unknown("averages over the rows of two batches", E);
     if (L.Kind == Rt.Kind) {
       Value V = L;
       V.Fresh |= Rt.Fresh;
@@ -58,6 +61,16 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     if (L.Kind == Placement::Mean && Rt.replicated())
       return L;
     if (Rt.Kind == Placement::Mean && L.replicated())
+      return Rt;
+    // Terms that count differently: each as its rank's part of the whole, which adds up.
+    auto Shareable = [&](const Value &V, ir::ExprId X) {
+      return X != None && (V.replicated() || V.Kind == Placement::Mean) &&
+             (P.Code.type(X).Kind == TypeKind::Tensor || P.Code.type(X).Kind == TypeKind::Floating);
+    };
+    bool Tensors = E != None && P.Code.type(E).Kind == TypeKind::Tensor;
+    if (Tensors && L.Kind == Placement::Partial && L.Fresh && Shareable(Rt, RE) && coerce(RE, "share", Rt))
+      return L;
+    if (Tensors && Rt.Kind == Placement::Partial && Rt.Fresh && Shareable(L, LE) && coerce(LE, "share", L))
       return Rt;
   } else if (Op == "*") {
     if (L.replicated())
@@ -74,6 +87,10 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     // sum over rows / number of rows = mean
     if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
       return Value::of(Placement::Mean, E);
+    // A mean over what a mask selects: the numerator's parts add up once the denominator is whole.
+    if (L.Kind == Placement::Partial && L.Fresh && Rt.Kind == Placement::Partial && !Rt.Trained && RE != None &&
+        P.Code.type(RE).Kind == TypeKind::Tensor && brought(Rt, RE))
+      return L;
   }
   // Anything else: bring each side together first, if they are numbers.
   if (LE != None && RE != None && (numeric(LE) || L.replicated()) && (numeric(RE) || Rt.replicated())) {
@@ -81,6 +98,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     demandReplicated(RE, Right, "computed with");
     return Value::of(Placement::Replicated, E);
   }
+  if (LE != None && RE != None && (L.replicated() || brought(L, LE)) && (Rt.replicated() || brought(Rt, RE)))
+    return Value::of(Placement::Replicated, E);
   return Value::unknown("combines " + toString(L) + " and " + toString(Rt) + " with `" + Op + "`", E);
 }
 

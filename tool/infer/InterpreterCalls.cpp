@@ -201,7 +201,7 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     V.Rows = !Args.empty() && Args[0].Rows > NoRows ? Args[0].Rows : named("e:" + std::to_string(E));
     return V;
   }
-  if ((Name == "share" || Name == "mine") && !Args.empty() && !Args[0].replicated())
+  if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
   return Value::of(Placement::Replicated, E);
 }
@@ -252,7 +252,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     } else
       Current[Location{V, {}}] = Values[I];
   }
-  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, X.Args});
+  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Stack.push_back(F);
   for (const auto &[Field, Init] : Fn.Inits)
     if (This) {
@@ -272,6 +272,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     Dead = false;
   }
   Dead = false;
+  Returned[E] = Top.Fields;
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
   Frames.pop_back();
   Stack.pop_back();

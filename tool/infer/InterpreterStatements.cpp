@@ -96,6 +96,14 @@ void Interpreter::exec(ir::StmtId Id) {
     Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
     F.Result = F.Returned ? join(F.Result, V) : V;
+    // An object by its fields, if this is the only return.
+    State Fields;
+    if (std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value); L && !F.Returned)
+      for (auto It = Current.upper_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
+        if (It->first.Path.size() > L->Path.size() &&
+            std::equal(L->Path.begin(), L->Path.end(), It->first.Path.begin()))
+          Fields[Location{None, {It->first.Path.begin() + L->Path.size(), It->first.Path.end()}}] = It->second;
+    F.Fields = std::move(Fields);
     F.Returned = true;
     F.Returns.push_back(Current);
     for (const Loop &L : Loops)
@@ -183,6 +191,12 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     Made = Value::of(Placement::Zero, Init);
   Made.AssignedBy = Init;
   Current[Location{V, {}}] = Made;
+  ir::ExprId Call = Init;
+  while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1)
+    Call = P.Code.Exprs[Call].Args[0];
+  if (auto It = Returned.find(Call); It != Returned.end())
+    for (const auto &[Field, Value] : It->second)
+      Current[Location{V, Field.Path}] = Value;
 }
 
 /// Ends the program whatever the other ranks do: the failure contract covers it.
