@@ -252,6 +252,8 @@ Value Interpreter::eval(ir::ExprId E) {
     Exhausted = Restart = true;
   if (Exhausted)
     return Value::unknown("stands in a program too large to follow", E);
+  if (auto It = Standing.find(E); It != Standing.end())
+    return It->second;
   Value V = evalRaw(E);
   if (Recording)
     Out.Types[E] = V;
@@ -286,7 +288,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
-      return V;
+      return ofField(E, X, std::move(V));
     }
     return X.Object == None ? Value::of(Placement::Replicated, E) : eval(X.Object);
   }
@@ -333,7 +335,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       if (V.Dim == 0 || !One)
         return Value::unknown("picks rows of a batch by number", E);
       V.Dim -= 1;
-      V.Rank -= V.Rank > 0;
+      V.addToRank(-1);
     }
     return V;
   }
@@ -359,6 +361,10 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     Value V = eval(X.Args[0]);
     if (P.Code.type(E).Kind == TypeKind::Void)
       return Value::of(Placement::Replicated, E);
+    if (X.Name == "rest" && V.RestDim >= 0)
+      V.Dim = uint8_t(std::exchange(V.RestDim, -1));
+    else if (X.Name == "first")
+      V.RestDim = -1;
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }
   case ExprKind::Construct:

@@ -1,4 +1,5 @@
 //===- InterpreterArithmetic.cpp - Sums, products, comparisons, assignments ===//
+#include "infer/Dimensions.h"
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -30,9 +31,9 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
   if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
     const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
-    if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim)) {
-      Value V = Value::sharded(S.Dim, S.Source);
-      V.Rank = O.Kind == Placement::Sharded ? std::max(S.Rank, O.Rank) : S.Rank;
+    if (O.replicated() || O.Kind == Placement::Sharded) {
+      Value V = broadcast({L, Rt}, E);
+      V.Source = V.Kind == Placement::Sharded ? S.Source : V.Source;
       return V;
     }
     return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
