@@ -314,12 +314,18 @@ Value Interpreter::eval(ir::ExprId E) {
     Exhausted = Restart = true;
   if (Exhausted)
     return Value::unknown("stands in a program too large to follow", E);
+  if (auto It = Standing.find(E); It != Standing.end())
+    return Last[E] = It->second;
   Value V = evalRaw(E);
   if (Cuts.count(E) && V.replicated()) {
     uint32_t Rows = V.Rows;
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
-    V = Value::sharded(0, E);
+    Value Whole = std::exchange(V, Value::sharded(0, E));
+    if (Whole.Rank >= 0)
+      V.setRank(Whole.Rank);
+    else if (P.Code.type(E).Kind == TypeKind::Tensor)
+      V.RankOf = uint32_t(P.Code.Vars.size()) + E; // unknown, but one
     V.Rows = Rows > NoRows ? Rows : named("e:" + std::to_string(E));
     if (Recording)
       Out.Cuts.insert(E);
@@ -359,7 +365,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
-      return V;
+      return ofField(E, X, std::move(V));
     }
     return X.Object == None ? Value::of(Placement::Replicated, E) : eval(X.Object);
   }
@@ -406,7 +412,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       if (V.Dim == 0 || !One)
         return Value::unknown("picks rows of a batch by number", E);
       V.Dim -= 1;
-      V.Rank -= V.Rank > 0;
+      V.addToRank(-1);
     }
     if (V.replicated())
       V.Rows = rowsOf(E, X, nullptr, {});
@@ -434,6 +440,10 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     Value V = eval(X.Args[0]);
     if (P.Code.type(E).Kind == TypeKind::Void)
       return Value::of(Placement::Replicated, E);
+    if (X.Name == "rest" && V.RestDim >= 0)
+      V.Dim = uint8_t(std::exchange(V.RestDim, -1));
+    else if (X.Name == "first")
+      V.RestDim = -1;
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }
   case ExprKind::Construct:

@@ -62,7 +62,7 @@ private:
     LoopMode Mode;
     int Depth; ///< of the variables declared in its body
     uint32_t Loader;
-    size_t Frame; ///< index of the frame that it runs in
+    size_t Frame;                    ///< index of the frame that it runs in
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
   };
   struct Frame {
@@ -116,13 +116,48 @@ private:
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   void notWhole(const std::string &Why, ir::ExprId E);
 
+  /// What stands behind the tensors of a call, by the parameters of its row; lists item by item.
+  using Arguments = std::map<std::string, std::vector<ir::ExprId>>;
+  struct Dimensions {
+    bool All = false, Unknown = false;
+    std::vector<int64_t> Known;
+  };
+  /// What an operation is applied to: the object first, then the arguments.
+  struct Operands {
+    std::vector<ir::ExprId> Exprs, Bound; ///< none of values that no expression holds; `Bound` to a function before
+    std::vector<Value> Values, Tensors;   ///< all of them; the tensors and lists of tensors among them
+    ir::ExprId Maker = ir::None;          ///< the module, whose options stand where it was made
+    bool InPlace = false;
+  };
+
+  // Operations (InterpreterOperations.cpp, InterpreterShapes.cpp)
+  Value apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
+  Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
+  Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
+  Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
+  Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
+  Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
+  Dimensions dimensions(const OperationRow &Row, const Arguments &Args) const;
+  std::optional<int64_t> number(const OperationRow &Row, const Arguments &Args, llvm::StringRef Name) const;
+
+  // Modules (InterpreterModules.cpp)
+  Value contained(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  Value forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs);
+  std::vector<ir::ExprId> constructions(ir::ExprId Module) const;
+  std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
+  bool saysAnywhere(ir::ExprId Module, const char *Text) const;
+  bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
+  Value ofField(ir::ExprId E, const ir::Expr &X, Value V) const;
+
   // Calls (InterpreterCalls.cpp)
   Value call(ir::ExprId E, const ir::Expr &X);
   Value ours(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
-  Value operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool InPlace);
+  Value operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
   bool isBatchSize(ir::ExprId E) const;
@@ -167,18 +202,21 @@ private:
   int Tries = 0;      ///< try blocks around here
   int Divergent = 0;  ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
-  uint64_t Steps = 0; ///< of all rounds
+  std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
+  uint64_t Steps = 0;                   ///< of all rounds
   bool Exhausted = false;
 
   // Kept over runs.
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
-  std::set<ir::ExprId> Assigned;      ///< right-hand sides of assignments that outlive their step
-  std::set<ir::ExprId> Cuts;          ///< whole values of which each rank takes its rows
-  std::set<ir::StmtId> CutLoops;      ///< whose steps train on them
+  mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
+  mutable bool ModulesKnown = false;
+  std::set<ir::ExprId> Assigned;         ///< right-hand sides of assignments that outlive their step
+  std::set<ir::ExprId> Cuts;             ///< whole values of which each rank takes its rows
+  std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
-  std::set<ir::ExprId> CoerceAtAssign; ///< right-hand sides whose value escapes its step
+  std::set<ir::ExprId> CoerceAtAssign;   ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

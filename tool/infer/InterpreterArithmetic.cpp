@@ -1,4 +1,5 @@
 //===- InterpreterArithmetic.cpp - Sums, products, comparisons, assignments ===//
+#include "infer/Dimensions.h"
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -23,8 +24,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   if (Rt.Kind == Placement::Unknown)
     return Rt;
   if (L.replicated() && Rt.replicated()) {
-    Value V = Value::of(
-        L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
+    Value V =
+        Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
     V.Rows = L.Rows;
     V.Trained = L.Trained;
     V.Edges = L.Edges;
@@ -37,9 +38,9 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
   if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
     const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
-    if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim)) {
-      Value V = Value::sharded(S.Dim, S.Source);
-      V.Rank = O.Kind == Placement::Sharded ? std::max(S.Rank, O.Rank) : S.Rank;
+    if (O.replicated() || O.Kind == Placement::Sharded) {
+      Value V = broadcast({L, Rt}, E);
+      V.Source = V.Kind == Placement::Sharded ? S.Source : V.Source;
       V.Rows = S.Rows;
       return V;
     }

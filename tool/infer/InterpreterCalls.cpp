@@ -99,9 +99,15 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
       return inlined(E, X, Callee.Func, Frames.back().This);
   }
   bool InPlace;
-  if (const Operation *Op = Table.find(X.Name, InPlace))
-    return withRows(E, X, Op, operation(E, X, *Op, InPlace));
-  return withRows(E, X, nullptr, unknownCall(E, X));
+  if (const OperationRow *Row = Table.find(X.Name, InPlace))
+    return withRows(E, X, &Row->Kind, operation(E, X, *Row, InPlace));
+  Value V = withRows(E, X, nullptr, unknownCall(E, X));
+  // In place: what an unknown operation made of its object isn't known either.
+  StringRef Name = X.Name;
+  if (V.Kind == Placement::Unknown && Name.starts_with("at::Tensor::") && Name.ends_with("_"))
+    if (std::optional<Location> L = lvalue(X.Object))
+      write(*L, V, E);
+  return V;
 }
 
 /// Calls whose meaning isn't an operation on values.

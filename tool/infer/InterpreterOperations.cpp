@@ -1,6 +1,7 @@
 //===- InterpreterOperations.cpp - The kinds of rules/operations.yaml -----===//
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <functional>
 
@@ -10,29 +11,6 @@ using migrate::ir::None;
 using migrate::ir::TypeKind;
 
 namespace migrate {
-
-namespace {
-/// The placement of what is computed row by row from `Values`.
-Value rowWise(const std::vector<Value> &Values, ir::ExprId E) {
-  Value Result = Value::of(Placement::Replicated, E);
-  for (const Value &V : Values) {
-    if (V.Kind == Placement::Unknown || V.Kind == Placement::Own)
-      return V;
-    if (V.replicated() || V.Kind == Placement::Extent)
-      continue;
-    if (V.Kind != Placement::Sharded)
-      return Value::unknown("is used (as " + toString(V) + ") before its parts on the ranks are brought together", E);
-    if (Result.Kind == Placement::Sharded && Result.Dim != V.Dim)
-      return Value::unknown("joins rows along different dimensions", E);
-    int8_t Rank = Result.Kind == Placement::Sharded ? std::max(Result.Rank, V.Rank) : V.Rank;
-    Result = V;
-    Result.Rank = Rank;
-  }
-  Result.Batch = None;
-  Result.Iterator = false;
-  return Result;
-}
-} // namespace
 
 /// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
 bool Interpreter::isBatchSize(ir::ExprId E) const {
@@ -98,387 +76,149 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
   return V;
 }
 
-Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool InPlace) {
-  // The operands, the object first; then the numbers among them tell dimensions.
-  std::vector<ir::ExprId> Operands;
-  if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
-    Operands.push_back(X.Object);
-  Operands.insert(Operands.end(), X.Args.begin(), X.Args.end());
-  std::vector<Value> Values;
-  for (ir::ExprId Operand : Operands) {
-    Values.push_back(eval(Operand));
-    bool Tensor = P.Code.type(Operand).Kind == TypeKind::Tensor;
-    if (Values.back().Batch != None && Tensor && Op != Operation::Metadata && Op != Operation::Extent)
-      Out.Unmoved.insert(Values.back().Batch);
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
+static void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into) {
+  const ir::Expr &A = P.Code.Exprs[Arg];
+  bool Several =
+      A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Arg).Kind != TypeKind::Tensor);
+  if (Several) {
+    for (ir::ExprId Sub : A.Args)
+      collectItems(P, Sub, Into);
+    return;
   }
-  if (Values.empty())
-    return Value::of(Placement::Replicated, E);
-  std::vector<int64_t> Numbers;
-  std::vector<ir::ExprId> Shape;
-  // `{-1, 320}` arrives wrapped in an array reference, an initializer list, a vector.
-  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
-    const ir::Expr &A = P.Code.Exprs[Operand];
-    bool Several =
-        A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
-    if (Several && !A.Args.empty()) {
-      for (ir::ExprId Sub : A.Args)
-        Collect(Sub);
+  if (!StringRef(A.Name).ends_with("nullopt"))
+    Into.push_back(Arg);
+}
+
+/// What stands behind the tensors, by the parameters of the operation's row: positions, and setters of options.
+Interpreter::Arguments Interpreter::arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const {
+  std::vector<std::vector<ir::ExprId>> Positions;
+  Arguments Result;
+  auto IsOptions = [&](ir::ExprId E) {
+    StringRef Type = P.Code.type(E).Name;
+    return Type.contains("Options") && !Type.ends_with("TensorOptions");
+  };
+  std::function<void(ir::ExprId, int)> Add = [&](ir::ExprId Arg, int Levels) {
+    const ir::Expr &A = P.Code.Exprs[Arg];
+    const ir::Type &T = P.Code.type(Arg);
+    if (IsOptions(Arg) && Levels > 0) {
+      auto Set = [&](const ir::Expr &Call) {
+        if (!Call.Args.empty()) {
+          std::vector<ir::ExprId> &Items = Result[StringRef(Call.Name).rsplit("::").second.str()];
+          Items.clear();
+          collectItems(P, Call.Args[0], Items);
+        }
+      };
+      if (A.Kind == ExprKind::Call && A.Object != None) { // a setter: what it is called on was set before
+        Add(A.Object, Levels - 1);
+        Set(A);
+      } else if (A.Kind == ExprKind::Ref || A.Kind == ExprKind::Field) {
+        if (auto It = R.Init.find(A.Var); It != R.Init.end())
+          Add(It->second, Levels - 1);
+        if (auto It = OptionCalls.find(A.Var); It != OptionCalls.end())
+          for (ir::ExprId Call : It->second)
+            Set(P.Code.Exprs[Call]);
+      } else {
+        for (ir::ExprId Sub : A.Args)
+          Add(Sub, Levels - 1);
+      }
       return;
     }
-    TypeKind Kind = P.Code.type(Operand).Kind;
-    if (Kind == TypeKind::Tensor || Kind == TypeKind::Bool)
+    if (T.Kind == TypeKind::Tensor || T.Kind == TypeKind::Enum || T.Kind == TypeKind::Device ||
+        T.Kind == TypeKind::DeviceType || StringRef(T.Name).ends_with("TensorOptions"))
       return;
-    Shape.push_back(Operand);
-    if (auto N = integer(Operand))
-      Numbers.push_back(*N);
+    if (T.Kind == TypeKind::Container && StringRef(T.Name).contains("at::Tensor"))
+      return; // operands
+    std::vector<ir::ExprId> Items;
+    collectItems(P, Arg, Items);
+    if (!Items.empty() && P.Code.type(Items[0]).Kind == TypeKind::Tensor)
+      return;
+    Positions.push_back(std::move(Items));
   };
-  for (ir::ExprId Operand : llvm::drop_begin(Operands))
-    Collect(Operand);
-  const Value &First = Values[0];
-  Value Result = First;
+  (void)mentions(Given.empty() ? None : Given[0], "", 0); // fills OptionCalls
+  for (ir::ExprId Arg : Given)
+    Add(Arg, 8);
+  for (size_t I = 0; I != Positions.size() && I != Row.Parameters.size(); ++I)
+    if (!Positions[I].empty())
+      Result.try_emplace(Row.Parameters[I].Name, Positions[I]);
+  return Result;
+}
+
+/// The dimensions that an operation runs along or over.
+Interpreter::Dimensions Interpreter::dimensions(const OperationRow &Row, const Arguments &Args) const {
+  Dimensions D;
+  for (const Parameter &Candidate : Row.Parameters) {
+    if (Candidate.Name != "dim" && Candidate.Name != "dims")
+      continue;
+    auto It = Args.find(Candidate.Name);
+    if (It == Args.end() || (It->second.size() == 1 && P.Code.type(It->second[0]).Kind == TypeKind::Bool)) {
+      D.All = Candidate.Default.empty();
+      D.Known = Candidate.Default;
+      return D;
+    }
+    for (ir::ExprId Item : It->second)
+      if (auto N = integer(Item))
+        D.Known.push_back(*N);
+      else
+        D.Unknown = true;
+    return D;
+  }
+  D.All = true;
+  return D;
+}
+
+/// The number that a parameter was given, or its default.
+std::optional<int64_t> Interpreter::number(const OperationRow &Row, const Arguments &Args, StringRef Name) const {
+  if (auto It = Args.find(Name.str()); It != Args.end())
+    return It->second.size() == 1 ? integer(It->second[0]) : std::nullopt;
+  const Parameter *Declared = Row.parameter(Name);
+  return Declared && !Declared->Default.empty() ? std::optional(Declared->Default[0]) : std::nullopt;
+}
+
+/// Whether reduced dimensions stay: `keepdim`, if it is told apart here.
+static std::optional<bool> keeps(const Program &P, const std::map<std::string, std::vector<ir::ExprId>> &Args) {
+  auto It = Args.find("keepdim");
+  if (It == Args.end())
+    return false;
+  const ir::Expr &Given = P.Code.Exprs[It->second[0]];
+  return Given.Name == "true" ? std::optional(true) : Given.Name == "false" ? std::optional(false) : std::nullopt;
+}
+
+static Value lookedAt(ir::ExprId E, const std::string &Name) {
+  return Value::unknown("looks at all rows of the batch at once (`" + Name + "`)", E);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace) {
+  // The operands, the object first.
+  Operands In;
+  if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
+    In.Exprs.push_back(X.Object);
+  In.Exprs.insert(In.Exprs.end(), X.Args.begin(), X.Args.end());
+  for (ir::ExprId Operand : In.Exprs) {
+    In.Values.push_back(eval(Operand));
+    Value &V = In.Values.back();
+    const ir::Type &T = P.Code.type(Operand);
+    if (V.Batch != None && T.Kind == TypeKind::Tensor && Row.Kind != Operation::Metadata &&
+        Row.Kind != Operation::Extent)
+      Out.Unmoved.insert(V.Batch);
+    if (T.Kind == TypeKind::Tensor || (T.Kind == TypeKind::Container && StringRef(T.Name).contains("at::Tensor")))
+      In.Tensors.push_back(V);
+  }
+  In.InPlace = InPlace;
+  In.Maker = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module ? X.Object : None;
+  if (In.Values.empty())
+    return Value::of(Placement::Replicated, E);
+  Value Result = apply(E, X, Row, In);
   Result.Batch = None;
   Result.Iterator = false;
-  bool Local = First.Kind == Placement::Sharded;
-  int64_t Dim = First.Dim;
-  ir::ExprId Maker = X.Object != None ? X.Object : None; // of modules: options stand where they were made
-
-  switch (Op) {
-  case Operation::RowWise: {
-    Result = rowWise(Values, E);
-    StringRef Op = StringRef(X.Name).rsplit("::").second;
-    // These take a dimension, which may be the batch's; the width of a one-hot code is the batch's maximum unless
-    // given.
-    bool Along = (Op == "normalize" && Operands.size() > 1) ||
-                 ((Op == "cosine_similarity" || Op == "pairwise_distance") && Operands.size() > 2) ||
-                 (Op == "one_hot" && Operands.size() < 2);
-    if (Along && Result.Kind == Placement::Sharded)
-      Result = Value::unknown("may look at several rows of the batch (`" + X.Name + "`)", E);
-    break;
-  }
-  case Operation::Linear:
-  case Operation::Item:
-    break;
-  case Operation::Update: {
-    const char *Sign = StringRef(X.Name).contains("div") ? "/" : StringRef(X.Name).contains("mul") ? "*" : "+";
-    if (InPlace && X.Object != None && *Sign == '+' && Values.size() > 1)
-      if (std::optional<Location> L = lvalue(X.Object)) {
-        Result = accumulate(*L, Values[1], Operands[1], E);
-        break;
-      }
-    Result = Values.size() > 1 ? arithmetic(E, Sign, First, Values[1], Operands[0], Operands[1]) : Result;
-    break;
-  }
-  case Operation::Sum:
-  case Operation::Mean: {
-    if (!Local)
-      break;
-    bool OverBatch = Numbers.empty() || llvm::is_contained(Numbers, Dim);
-    if (!OverBatch) {
-      Result.Dim -= llvm::count_if(Numbers, [&](int64_t N) { return N >= 0 && N < Dim; });
-      Result.Rank = -1; // keepdim or not
-      Result.Narrowed = true;
-      break;
-    }
-    Result = Op == Operation::Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
-    break;
-  }
-  case Operation::AlongDim: {
-    // max(a, b) compares two tensors.
-    bool TwoTensors = Values.size() == 2 && P.Code.type(Operands[1]).Kind == TypeKind::Tensor && Numbers.empty();
-    if (TwoTensors) {
-      Result = rowWise(Values, E);
-      break;
-    }
-    if (First.Kind == Placement::Mean || First.Kind == Placement::Partial) {
-      Result = rowWise(Values, E);
-      break;
-    }
-    if (First.replicated())
-      for (const Value &V : llvm::drop_begin(Values))
-        if (V.Kind == Placement::Extent)
-          Result = Value::unknown("takes as many rows of a whole as this rank has", E);
-    if (!Local)
-      break;
-    // The dimension comes second in these; left out, it's the last one, or all of them.
-    StringRef Along = StringRef(X.Name).rsplit("::").second;
-    if (Along == "topk" || Along == "kthvalue" || Along == "roll" || Along == "chunk" || Along == "split" ||
-        Along == "repeat_interleave") {
-      bool Last = Along == "topk" || Along == "kthvalue";
-      if (!Numbers.empty())
-        Numbers.erase(Numbers.begin());
-      if (Numbers.empty() && Last)
-        Numbers.push_back(-1);
-    }
-    if (!Numbers.empty() && Numbers[0] < 0 && First.Rank < 0 && First.Narrowed) {
-      Result =
-          Value::unknown("counts dimensions from the end where the batch may be the last one (`" + X.Name + "`)", E);
-      break;
-    }
-    if (Along == "select" || Along == "argmax" || Along == "argmin" || Along == "sum")
-      Result.Narrowed = true;
-    if (Numbers.empty())
-      Result = Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
-    else if (Numbers[0] == Dim || (Numbers[0] < 0 && First.Rank >= 0 && Numbers[0] + First.Rank == Dim))
-      Result = Value::unknown("runs along the batch (`" + X.Name + "`)", E);
-    break;
-  }
-  case Operation::Loss:
-  case Operation::LossModule: {
-    Value Rows = rowWise(Values, E);
-    if (Rows.Kind != Placement::Sharded) {
-      Result = Rows;
-      break;
-    }
-    auto Says = [&](const char *Text) {
-      bool Found = Op == Operation::LossModule && Maker != None && mentions(Maker, Text);
-      for (ir::ExprId Arg : X.Args)
-        Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
-      return Found;
-    };
-    bool Weighted = Says("ignore_index") || Says("weight");
-    if (Op == Operation::Loss && X.Args.size() > 2 && P.Code.type(X.Args[2]).Kind == TypeKind::Tensor &&
-        P.Code.Exprs[X.Args[2]].Kind != ExprKind::List && P.Code.Exprs[X.Args[2]].Kind != ExprKind::Construct)
-      Weighted = true;
-    if (Says("None") || Says("kNone"))
-      Result = Rows;
-    else if (Says("Sum") || Says("kSum"))
-      Result = Value::partial(true, E);
-    else if (Weighted)
-      Result = Value::unknown("is a mean weighted by class or index, whose weights differ between ranks", E);
-    else
-      Result = Value::of(Placement::Mean, E);
-    break;
-  }
-  case Operation::Reshape: {
-    if (!Local)
-      break;
-    bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || Out.Types[Shape[0]].Kind == Placement::Extent ||
-                                   eval(Shape[0]).Kind == Placement::Extent);
-    if (Shape.empty() && Values.size() > 1 && Values[1].Kind == Placement::Extent)
-      Real = true;
-    if (Dim != 0)
-      Result = Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
-    else if (!Real && !Shape.empty() && X.Object != None && isBatchSize(Shape[0]) &&
-             (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field)) {
-      // The loader's batch size: here the batch's own rows are meant.
-      if (Recording)
-        Out.BatchSizes[Shape[0]] = X.Object;
-      Result.Rank = int8_t(Shape.size());
-    } else if (!Real)
-      Result = Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
-    else
-      Result.Rank = Shape.empty() ? -1 : int8_t(Shape.size());
-    break;
-  }
-  case Operation::Index:
-    if (Local) {
-      Result = indexed(E, X, Result);
-    } else if (First.replicated()) {
-      // A table looked up by the rows of a batch.
-      Result = rowWise(Values, E);
-      for (const Value &V : llvm::drop_begin(Values))
-        if (V.Kind == Placement::Extent)
-          Result = Value::unknown("takes as many rows of a whole as this rank has", E);
-    }
-    break;
-  case Operation::Cat:
-  case Operation::Stack: {
-    if (!Local)
-      break;
-    // A whole tensor beside this rank's rows has more rows than they.
-    bool Mixed = false;
-    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
-      if (P.Code.type(Item).Kind == TypeKind::Tensor)
-        Mixed |= !eval(Item).same(First);
-      else
-        for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
-          Look(Sub);
-    };
-    if (P.Code.Exprs[Operands[0]].Kind != ExprKind::Ref)
-      Look(Operands[0]);
-    int64_t Along = Numbers.empty() ? 0 : Numbers[0];
-    if (Mixed)
-      Result = Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
-    else if (Op == Operation::Stack && Along >= 0 && Along <= Dim)
-      Result.Dim += 1;
-    else if (Op == Operation::Cat && (Along == Dim || (Along < 0 && First.Rank >= 0 && Along + First.Rank == Dim)))
-      Result = Value::unknown("puts batches behind each other along their rows", E);
-    if (Op == Operation::Stack)
-      Result.Rank = -1;
-    break;
-  }
-  case Operation::Transpose:
-    if (Local && Numbers.size() >= 2) {
-      int64_t A = Numbers[0], B = Numbers[1];
-      if (A == Dim && B >= 0)
-        Result.Dim = B;
-      else if (B == Dim && A >= 0)
-        Result.Dim = A;
-      else if (A == Dim || B == Dim)
-        Result = Value::unknown("moves the batch to a dimension counted from the end", E);
-    }
-    break;
-  case Operation::Permute:
-    if (Local) {
-      auto It = llvm::find(Numbers, Dim);
-      if (It == Numbers.end())
-        Result = Value::unknown("permutes the batch's dimension in a way that isn't followed", E);
-      else
-        Result.Dim = It - Numbers.begin();
-      Result.Rank = int8_t(Numbers.size());
-    }
-    break;
-  case Operation::Unsqueeze:
-    if (Local && !Numbers.empty() && Numbers[0] >= 0 && Numbers[0] <= Dim)
-      Result.Dim += 1;
-    if (Local && Result.Rank >= 0)
-      Result.Rank += 1;
-    break;
-  case Operation::Squeeze:
-    if (Local && !Numbers.empty() && Numbers[0] >= 0) {
-      if (Numbers[0] == Dim)
-        Result = Value::unknown("squeezes the batch's dimension", E);
-      else if (Numbers[0] < Dim)
-        Result.Dim -= 1;
-    }
-    if (Local) {
-      Result.Rank = -1; // a dimension that isn't 1 stays
-      Result.Narrowed = true;
-    }
-    break;
-  case Operation::Flatten:
-    if (Local && Dim != 0)
-      Result = Value::unknown("flattens a batch that isn't cut along its first dimension", E);
-    else if (Local)
-      Result.Rank = !Numbers.empty() && Numbers[0] == 1 && Numbers.size() == 1 ? 2 : -1;
-    break;
-  case Operation::MatMul: {
-    bool AnyLocal = llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
-    // Three dimensions and more: one product for each row.
-    bool Batched = llvm::all_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded && V.Rank >= 3; });
-    if (!AnyLocal || Batched || StringRef(X.Name).ends_with("bmm")) {
-      Result = rowWise(Values, E);
-      break;
-    }
-    if (Local && Dim == 0 && Values.size() == 2 && Values[1].replicated())
-      break;
-    Result = Value::unknown("multiplies rows of the batch with each other (`" + X.Name + "`)", E);
-    break;
-  }
-  case Operation::Factory:
-  case Operation::Noise: {
-    Result = Value::of(Placement::Replicated, E);
-    for (const Value &V : Values) {
-      if (V.Kind == Placement::Extent)
-        Result = Value::sharded(0, E);
-      else if (V.Kind == Placement::Own || V.Kind == Placement::Unknown)
-        Result = V;
-      else if (V.reducible() || V.Kind == Placement::Sharded)
-        Result = V;
-    }
-    Result.Batch = None;
-    StringRef Made = StringRef(X.Name).rsplit("::").second;
-    if (Result.Kind == Placement::Sharded && (Made == "arange" || Made == "range" || Made == "linspace" ||
-                                              Made == "logspace" || Made == "eye" || Made == "randperm"))
-      Result = Value::unknown("numbers this rank's rows", E);
-    if (Op == Operation::Noise)
-      notWhole("it draws random numbers", E);
-    bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor";
-    if (Zero && Result.replicated())
-      Result.Kind = Placement::Zero;
-    // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
-    Shape.clear();
-    for (ir::ExprId Operand : Operands)
-      Collect(Operand);
-    if (InPlace && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Call) {
-      // torch::empty(rows).uniform_(): the shape is the factory's.
-      bool Ignored;
-      Shape.clear();
-      if (const Operation *Inner = Table.find(P.Code.Exprs[X.Object].Name, Ignored);
-          Inner && *Inner == Operation::Factory)
-        for (ir::ExprId Arg : P.Code.Exprs[X.Object].Args)
-          Collect(Arg);
-    }
-    ir::ExprId Rows = None;
-    for (ir::ExprId Item : Shape)
-      if (eval(Item).Kind == Placement::Extent) {
-        if (Rows == None && Item == Shape.front())
-          Rows = Item;
-        else
-          Rows = None;
-      }
-    if (Op == Operation::Noise && Result.Kind == Placement::Sharded && Rows != None && Divergent == 0) {
-      if (Recording)
-        Out.RowNoise[E] = Rows;
-    } else if (Op == Operation::Noise && Result.Kind == Placement::Sharded)
-      note("batch-noise", E, Result, "draws random numbers for the rows of a batch");
-    break;
-  }
-  case Operation::NoiseLike:
-    // Dropout is off in evaluation, and the same law where it isn't.
-    if (StringRef(X.Name).contains("dropout")) {
-      if (Local)
-        note("dropout", E, First, "drops out at random");
-      break;
-    }
-    if (Local)
-      note("batch-noise", E, First, "draws random numbers for the rows of a batch");
-    if (First.Kind == Placement::Own)
-      notWhole("it draws random numbers", E);
-    break;
-  case Operation::Like:
-    if (StringRef(X.Name).ends_with("::copy_") && Values.size() > 1)
-      Result = Values[1];
-    else if (First.reducible())
-      Result = Value::of(Placement::Replicated, E);
-    break;
-  case Operation::Replicated:
-    // The backward of a rank weights its loss by its rows: what arrives at the batch isn't the original's number.
-    if (!First.replicated() && StringRef(X.Name).ends_with("grad")) {
-      Result = First.Kind == Placement::Own ? First
-                                            : Value::unknown("is the gradient of a batch, which `backward` weights", E);
-      break;
-    }
-    Result = Value::of(Placement::Replicated, E);
-    break;
-  case Operation::Metadata:
-    Result = Value::of(Placement::Replicated, E);
-    break;
-  case Operation::Extent:
-    if (First.Kind == Placement::Own)
-      break;
-    if (Local && (Numbers.empty() || Numbers[0] == Dim))
-      Result = Value::of(Placement::Extent, E);
-    else
-      Result = Value::of(Placement::Replicated, E);
-    break;
-  case Operation::Number:
-    Result = Value::of(Placement::Replicated, E);
-    for (size_t I = 0; I != Values.size(); ++I)
-      if (Value V = nonLinear(Values[I], Operands[I], "computed with"); !V.replicated())
-        Result = V;
-    break;
-  case Operation::CoupledModule:
-    if (Local)
-      note("batch-statistics", E, First, "normalises with the statistics of this rank's rows");
-    break;
-  case Operation::NoiseModule:
-    if (Local)
-      note("dropout", E, First, "drops out at random");
-    break;
-  case Operation::RowModule:
-    Result = rowWise(Values, E);
-    Result.Narrowed = false; // features come last
-    break;
-  case Operation::SequenceModule: {
-    Result = rowWise(Values, E);
-    bool BatchFirst = Maker != None && mentions(Maker, "batch_first");
-    if (Result.Kind == Placement::Sharded && Result.Dim != (BatchFirst ? 0 : 1))
-      Result =
-          Value::unknown("feeds a recurrent or attention module whose batch dimension isn't the one that is cut", E);
-    break;
-  }
-  }
   if (InPlace && X.Object != None) {
     if (std::optional<Location> L = lvalue(X.Object)) {
       write(*L, Result, E);
@@ -497,6 +237,356 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, Operation Op, bool
     }
   }
   return Result;
+}
+
+Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
+  std::vector<ir::ExprId> Given = In.Maker != None || In.Exprs.empty() || X.Object == None
+                                      ? In.Exprs
+                                      : std::vector<ir::ExprId>(In.Exprs.begin() + 1, In.Exprs.end());
+  Given.insert(Given.end(), In.Bound.begin(), In.Bound.end());
+  if (In.Maker != None)
+    for (ir::ExprId Made : constructions(In.Maker))
+      Given.insert(Given.end(), P.Code.Exprs[Made].Args.begin(), P.Code.Exprs[Made].Args.end());
+  Arguments Args = arguments(Row, Given);
+  const std::vector<Value> &Values = In.Values;
+  const Value &First = In.Tensors.empty() ? Values[0] : In.Tensors[0];
+  Value Result = First;
+  Result.Batch = None;
+  Result.Iterator = false;
+  bool Local = First.Kind == Placement::Sharded;
+  bool AnyLocal = llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
+  // What a rank has for itself, and what isn't known, stays so through anything that computes.
+  auto Computes = [](Operation Kind) {
+    if (Kind == Operation::Update || Kind == Operation::Scatter) // what is added up may be of one rank's batch
+      return false;
+    return Kind < Operation::Factory || Kind == Operation::CoupledModule || Kind == Operation::NoiseModule ||
+           Kind == Operation::NoiseLike;
+  };
+  if (Computes(Row.Kind))
+    for (Placement Kind : {Placement::Unknown, Placement::Own})
+      for (const Value &V : Values)
+        if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
+          return V;
+  Dimensions Dims = dimensions(Row, Args);
+  if (!Row.DropsOut.empty() && AnyLocal &&
+      (Row.DropsOut == "always" || (In.Maker != None && saysAnywhere(In.Maker, Row.DropsOut.c_str())) ||
+       llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, Row.DropsOut.c_str(), 2); })))
+    note("dropout", E, First, "drops out at random");
+
+  switch (Row.Kind) {
+  case Operation::RowWise:
+    if (AnyLocal && Values.size() == 1 && StringRef(X.Name).ends_with("::where"))
+      return lookedAt(E, X.Name); // which rows it holds for
+    return broadcast(Values, E);
+  case Operation::Item:
+    Result.setRank(0);
+    return Result;
+  case Operation::Linear:
+    return Result;
+  case Operation::Contract: {
+    for (const Parameter &Needed : Row.Parameters)
+      if (!Needed.Optional && !Args.count(Needed.Name) && AnyLocal)
+        return lookedAt(E, X.Name); // the width of a one-hot code is the batch's maximum unless it is given
+    bool Otherwise = !Row.Option.empty() && In.Maker != None && switchedOn(In.Maker, Row.Option);
+    return contract(Otherwise ? Row.WithOption : Row.Signatures, Row.Of, In.Tensors, E, X.Name);
+  }
+  case Operation::Update: {
+    const char *Sign = StringRef(X.Name).contains("div") ? "/" : StringRef(X.Name).contains("mul") ? "*" : "+";
+    if (In.InPlace && X.Object != None && *Sign == '+' && Values.size() > 1)
+      if (std::optional<Location> L = lvalue(X.Object))
+        return accumulate(*L, Values[1], In.Exprs[1], E);
+    return Values.size() > 1 ? arithmetic(E, Sign, Values[0], Values[1], In.Exprs[0], In.Exprs[1]) : Result;
+  }
+  case Operation::Sum:
+  case Operation::Mean: {
+    if (Dims.Unknown && Local)
+      return Value::unknown("runs over dimensions that aren't known here (`" + X.Name + "`)", E);
+    bool OverBatch = Dims.All;
+    if (Dims.All)
+      Result.setRank(0);
+    else
+      Result = over(First, Dims.Known, keeps(P, Args), OverBatch, E, X.Name);
+    if (!Local || !OverBatch || Result.Kind == Placement::Unknown)
+      return Result;
+    Value Reduced = Row.Kind == Operation::Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
+    Reduced.Rank = Result.Rank;
+    return Reduced;
+  }
+  case Operation::AlongDim:
+  case Operation::OverDim: {
+    const Parameter *Along = Row.Parameters.empty() ? nullptr : &Row.Parameters[0];
+    if (In.Tensors.size() == 2 && Along && Along->Name == "dim" && Dims.All)
+      return broadcast(Values, E); // max(a, b) compares two tensors
+    Value Joined = broadcast(Values, E);
+    if (Joined.Kind == Placement::Unknown)
+      return Joined;
+    if (Local)
+      Joined.setRank(First.Rank), Joined.RankOf = First.RankOf, Joined.RankPlus = First.RankPlus,
+                                  Joined.Least = First.Least, Joined.Dim = First.Dim, Joined.Narrowed = First.Narrowed;
+    if (Joined.replicated()) {
+      for (const Value &V : llvm::drop_begin(Values))
+        if (V.Kind == Placement::Extent)
+          return Value::unknown("takes as many rows of a whole as this rank has", E);
+      return Joined;
+    }
+    if (!Local && Row.Kind == Operation::AlongDim)
+      return Value::unknown("puts rows of a batch into something that isn't cut like them", E);
+    if (Dims.All)
+      return lookedAt(E, X.Name);
+    if (Dims.Unknown)
+      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+    if (Row.Kind == Operation::AlongDim)
+      return along(Joined, Dims.Known, E, X.Name);
+    bool Batch;
+    Joined = over(Joined, Dims.Known, keeps(P, Args), Batch, E, X.Name);
+    return Batch ? Value::unknown("runs along the batch (`" + X.Name + "`)", E) : Joined;
+  }
+  case Operation::Coupled:
+    for (const Value &V : Values)
+      if (!V.replicated())
+        return lookedAt(E, X.Name);
+    return Value::of(Placement::Replicated, E);
+  case Operation::Scatter:
+    return scattered(E, X, In, Dims);
+  case Operation::Lookup:
+    return lookedUp(E, X, In, Dims);
+  case Operation::Count: {
+    Value Joined = broadcast(Values, E);
+    if (Joined.Kind != Placement::Sharded)
+      return Joined;
+    bool Fixed = llvm::all_of(Row.Parameters, [&](const Parameter &P) { return Args.count(P.Name) != 0; });
+    if (!Fixed || (number(Row, Args, "min") == 0 && number(Row, Args, "max") == 0))
+      return Value::unknown("has as many numbers as the largest of this rank's rows says (`" + X.Name + "`)", E);
+    Value Counts = Value::partial(true, E);
+    Counts.Rank = 1;
+    return Counts;
+  }
+  case Operation::Loss:
+  case Operation::ClassLoss:
+    return loss(E, X, Row, In);
+  case Operation::Reshape:
+    return reshaped(E, X, In, Args);
+  case Operation::Index:
+    if (Local)
+      return indexed(E, X, Result);
+    if (First.replicated()) {
+      // A table looked up by the rows of a batch.
+      Result = broadcast(Values, E);
+      Result.forgetRank();
+      for (const Value &V : llvm::drop_begin(Values))
+        if (V.Kind == Placement::Extent)
+          return Value::unknown("takes as many rows of a whole as this rank has", E);
+    }
+    return Result;
+  case Operation::Select:
+    if (Dims.Known.empty() && Local)
+      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+    return Dims.Known.empty() ? Result : selected(Result, Dims.Known[0], E);
+  case Operation::Cat:
+  case Operation::Stack: {
+    if (!AnyLocal)
+      return Result;
+    // A whole tensor beside this rank's rows has more rows than they.
+    std::vector<Value> Items;
+    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
+      if (P.Code.type(Item).Kind == TypeKind::Tensor)
+        Items.push_back(eval(Item));
+      else
+        for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
+          Look(Sub);
+    };
+    if (P.Code.Exprs[In.Exprs[0]].Kind != ExprKind::Ref)
+      Look(In.Exprs[0]);
+    if (llvm::any_of(Items, [](const Value &V) { return V.Kind != Placement::Sharded; }))
+      return Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
+    if (!Items.empty())
+      Result = broadcast(Items, E);
+    if (Result.Kind == Placement::Unknown)
+      return Result;
+    if (Dims.Unknown || Dims.Known.empty())
+      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+    if (Row.Kind == Operation::Stack)
+      return unsqueezed(Result, Dims.Known[0], E);
+    if (locate(Result, Dims.Known[0]) == Side::Batch)
+      return Value::unknown("puts batches behind each other along their rows", E);
+    return along(Result, Dims.Known, E, X.Name);
+  }
+  case Operation::Transpose: {
+    std::optional<int64_t> A = number(Row, Args, "dim0"), B = number(Row, Args, "dim1");
+    if (!A || !B)
+      return Local ? Value::unknown("moves dimensions in a way that isn't followed", E) : Result;
+    return transposed(Result, *A, *B, E);
+  }
+  case Operation::Permute:
+    if (Dims.Unknown || Dims.Known.empty())
+      return Local ? Value::unknown("permutes the batch's dimension in a way that isn't followed", E) : Result;
+    return permuted(Result, Dims.Known, E);
+  case Operation::Unsqueeze:
+    if (Dims.Known.empty())
+      return Local ? Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E) : Result;
+    return unsqueezed(Result, Dims.Known[0], E);
+  case Operation::Squeeze:
+    return Dims.Unknown && Local ? Value::unknown("squeezes a dimension that isn't known here", E)
+                                 : squeezed(Result, Dims.Known, E);
+  case Operation::Flatten: {
+    std::optional<int64_t> From = number(Row, Args, "start"), To = number(Row, Args, "end");
+    if (!From || !To)
+      return Local ? Value::unknown("flattens dimensions that aren't known here", E) : Result;
+    return flattened(Result, *From, *To, E);
+  }
+  case Operation::Unflatten:
+    if (Dims.Known.empty())
+      return Local ? Value::unknown("cuts a dimension that isn't known here", E) : Result;
+    return unflattened(Result, Dims.Known[0], Args.count("sizes") ? Args["sizes"].size() : 0, E);
+  case Operation::Expand:
+    return expanded(E, In, Args);
+  case Operation::Pad: {
+    if (!Local)
+      return Result;
+    std::vector<int64_t> Last;
+    for (int64_t I = 0; I < int64_t(Args["pad"].size()) / 2; ++I)
+      Last.push_back(-1 - I);
+    return Last.empty() ? Value::unknown("pads dimensions that aren't known here", E) : along(Result, Last, E, X.Name);
+  }
+  case Operation::EinSum: {
+    const ir::Expr &Text = P.Code.Exprs[In.Exprs[0]];
+    std::optional<Signature> S = Signature::parse(Text.Name);
+    std::vector<Value> Items;
+    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
+      if (P.Code.type(Item).Kind == TypeKind::Tensor)
+        Items.push_back(eval(Item));
+      else
+        for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
+          Look(Sub);
+    };
+    if (In.Exprs.size() > 1)
+      Look(In.Exprs[1]);
+    if (!AnyLocal && llvm::all_of(Items, [](const Value &V) { return V.replicated(); }))
+      return Value::of(Placement::Replicated, E);
+    // Its letters say no more than which dimensions meet, so capital ones aren't ours.
+    bool Lower = llvm::none_of(Text.Name, [](char C) { return llvm::isUpper(C); });
+    if (!S || !Lower || Items.size() != S->Inputs.size())
+      return Value::unknown("contracts dimensions in a way that isn't followed (`" + X.Name + "`)", E);
+    return contract(*S, {true, true}, Items, E, X.Name);
+  }
+  case Operation::TensorDot: {
+    if (!AnyLocal)
+      return broadcast(Values, E);
+    // Rows of a batch with a whole tensor: what isn't contracted stays, in order.
+    bool Rest = In.Tensors.size() == 2 && Local && In.Tensors[1].replicated() && !Args["dims"].empty();
+    int Before = 0;
+    for (ir::ExprId Item : Args["dims"]) {
+      std::optional<int64_t> N = integer(Item);
+      Side Where = N ? locate(First, *N) : Side::Unknown;
+      Rest &= Where == Side::Before || Where == Side::Behind;
+      Before += Where == Side::Before;
+    }
+    if (!Rest)
+      return Value::unknown("multiplies rows of the batch with each other (`" + X.Name + "`)", E);
+    Result.forgetRank();
+    Result.Dim -= Before;
+    return Result;
+  }
+  case Operation::Factory:
+  case Operation::Noise:
+    return made(E, X, Row, In, Args);
+  case Operation::NoiseLike:
+    // Dropout is off in evaluation, and the same law where it isn't.
+    if (StringRef(X.Name).contains("dropout") || StringRef(X.Name).contains("rrelu")) {
+      if (Local)
+        note("dropout", E, First, "drops out at random");
+      return Result;
+    }
+    if (Local)
+      note("batch-noise", E, First, "draws random numbers for the rows of a batch");
+    if (First.Kind == Placement::Own)
+      notWhole("it draws random numbers", E);
+    return Local && !Row.Parameters.empty() && !Dims.All ? along(Result, Dims.Known, E, X.Name) : Result;
+  case Operation::Like:
+    if (StringRef(X.Name).ends_with("::copy_") && Values.size() > 1)
+      Result = Values[1];
+    else if (First.reducible())
+      Result = Value::of(Placement::Replicated, E);
+    return Result;
+  case Operation::Replicated:
+    // The backward of a rank weights its loss by its rows: what arrives at the batch isn't the original's number.
+    if (!First.replicated() && StringRef(X.Name).ends_with("grad"))
+      return First.Kind == Placement::Own ? First
+                                          : Value::unknown("is the gradient of a batch, which `backward` weights", E);
+    return Value::of(Placement::Replicated, E);
+  case Operation::Metadata:
+    return Value::of(Placement::Replicated, E);
+  case Operation::Extent:
+    if (First.Kind == Placement::Own || First.Kind == Placement::Unknown)
+      return Result;
+    if (Local && Dims.Known.size() == 1 && locate(First, Dims.Known[0]) == Side::Unknown)
+      return Value::unknown("is a size counted from the end where the batch may be meant", E);
+    if (Local && !Dims.Unknown && (Dims.All || locate(First, Dims.Known[0]) == Side::Batch)) {
+      Value Rows = First; // with the dimensions, for shapes that are taken over whole
+      Rows.Kind = Placement::Extent;
+      Rows.Source = E;
+      Rows.Batch = None;
+      return Rows;
+    }
+    return Local && Dims.Unknown ? Value::unknown("is the size of a dimension that isn't known here", E)
+                                 : Value::of(Placement::Replicated, E);
+  case Operation::Tuple:
+    Result = Value::of(Placement::Replicated, E);
+    for (const Value &V : Values)
+      if (!V.replicated())
+        Result = Result.replicated() || Result.same(V) ? V : join(Result, V);
+    return Result;
+  case Operation::Number:
+    Result = Value::of(Placement::Replicated, E);
+    for (size_t I = 0; I != Values.size(); ++I)
+      if (Value V = nonLinear(Values[I], In.Exprs[I], "computed with"); !V.replicated())
+        Result = V;
+    return Result;
+  case Operation::CoupledModule:
+    if (Local && First.Dim != 0)
+      return Value::unknown("runs along the batch (`" + X.Name + "`)", E);
+    if (Local)
+      note("batch-statistics", E, First, "normalises with the statistics of this rank's rows");
+    return Result;
+  case Operation::NoiseModule:
+    if (Local)
+      note("dropout", E, First, "drops out at random");
+    return Result;
+  case Operation::Container:
+  case Operation::Wrapper:
+    return contained(E, X, Row, In);
+  }
+  return Result;
+}
+
+//===----------------------------------------------------------------------===//
+// Losses
+//===----------------------------------------------------------------------===//
+
+Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
+  Value Rows =
+      Row.Kind == Operation::Loss ? broadcast(In.Values, E) : contract(Row.Signatures, Row.Of, In.Tensors, E, X.Name);
+  if (Rows.Kind != Placement::Sharded)
+    return Rows;
+  auto Says = [&](const char *Text) {
+    bool Found = In.Maker != None && saysAnywhere(In.Maker, Text);
+    for (ir::ExprId Arg : X.Args)
+      Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
+    return Found;
+  };
+  // Only losses over classes divide by the weights of the rows that they were given.
+  bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
+  if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2 &&
+      P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && P.Code.Exprs[X.Args[2]].Kind != ExprKind::List &&
+      P.Code.Exprs[X.Args[2]].Kind != ExprKind::Construct)
+    Weighted = true;
+  if (Says("None") || Says("kNone"))
+    return Rows;
+  if (Says("Sum") || Says("kSum"))
+    return Value::partial(true, E);
+  if (Weighted)
+    return Value::unknown("is a mean weighted by class or index, whose weights differ between ranks", E);
+  return Value::of(Placement::Mean, E);
 }
 
 } // namespace migrate

@@ -116,10 +116,10 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return Dim(0) && *Dim(0) == 0 ? 0 : Name == "flatten" && Items.empty() ? 0 : First;
   if (Name == "cat")
     return Dim(0) && *Dim(0) != 0 ? First : Own;
-  if (Op && (*Op == Operation::Loss || *Op == Operation::LossModule))
+  if (Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss))
     return NoRows;
-  if (Op && *Op == Operation::MatMul)
-    return First;
+  if (Op && *Op == Operation::Contract)
+    return X.Name == "at::embedding" && Operands.size() > 1 ? Last[Operands[1]].Rows : First;
   // Row by row: what has rows at all agrees on them.
   uint32_t Rows = NoRows;
   for (ir::ExprId Operand : Operands) {
@@ -219,15 +219,14 @@ bool Interpreter::cutBatch(ir::ExprId Loss, const Value &V) {
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
     return Result;
-  bool Module = Op && (*Op == Operation::RowModule || *Op == Operation::SequenceModule ||
-                       *Op == Operation::CoupledModule || *Op == Operation::NoiseModule);
-  bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::LossModule);
+  bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss);
+  bool Module = Op && !Loss && StringRef(X.Name).ends_with("::forward");
   // The operands, lists of tensors one by one.
   std::vector<ir::ExprId> Operands;
   std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
     const ir::Expr &A = P.Code.Exprs[Operand];
-    bool List = A.Kind == ExprKind::List ||
-                (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
+    bool List =
+        A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
     if (!List || A.Args.empty())
       Operands.push_back(Operand);
     else
@@ -296,8 +295,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
       continue;
     Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
-             (Module && I == 0) || (Loss && I < 2) || (Op && *Op == Operation::MatMul && I == 0) ||
-                 (Op && *Op == Operation::RowWise && I == 0 && StringRef(X.Name).ends_with("linear"))};
+             (Module && I == 0) || (Loss && I < 2) || (Op && *Op == Operation::Contract && I == 0)};
     // Tried, and still whole: right where it is used, then.
     if (Cuts.count(New.At))
       New.At = Operands[I];

@@ -2,6 +2,7 @@
 #ifndef ACCELERATE_MIGRATE_INFER_OPERATIONS_H
 #define ACCELERATE_MIGRATE_INFER_OPERATIONS_H
 
+#include "infer/Dimensions.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -12,12 +13,20 @@ namespace migrate {
 enum class Operation {
   RowWise,
   Linear,
+  Contract,
   Sum,
   Mean,
   AlongDim,
+  OverDim,
+  Coupled,
+  Scatter,
+  Lookup,
+  Count,
   Loss,
+  ClassLoss,
   Reshape,
   Index,
+  Select,
   Cat,
   Stack,
   Transpose,
@@ -25,22 +34,50 @@ enum class Operation {
   Unsqueeze,
   Squeeze,
   Flatten,
-  MatMul,
+  Unflatten,
+  Expand,
+  Pad,
+  EinSum,
+  TensorDot,
   Factory,
   Noise,
   Like,
   NoiseLike,
   Metadata,
   Extent,
+  Tuple,
   Item,
   Number,
   Replicated,
   Update,
-  RowModule,
+  Container,
+  Wrapper,
   NoiseModule,
   CoupledModule,
-  SequenceModule,
-  LossModule,
+};
+
+/// `dim=-1`: a parameter behind the tensors, as the table declares it.
+struct Parameter {
+  std::string Name;
+  bool Optional = false;
+  std::vector<int64_t> Default; ///< empty: all dimensions
+};
+
+/// What happens on a batch without rows.
+enum class OnEmpty { Works, NotANumber, Throws };
+
+struct OperationRow {
+  Operation Kind = Operation::RowWise;
+  std::vector<Signature> Signatures; ///< alternatives, of Contract and ClassLoss
+  std::string Option;                ///< of a module that was given it, `WithOption` holds instead
+  std::vector<Signature> WithOption;
+  Linearity Of;
+  bool DeclaresParameters = false;
+  std::vector<Parameter> Parameters;
+  OnEmpty Empty = OnEmpty::Works;
+  std::string DropsOut; ///< the option that makes it draw, or `always`
+
+  const Parameter *parameter(llvm::StringRef Name) const;
 };
 
 class OperationTable {
@@ -49,10 +86,13 @@ public:
 
   /// The row for a qualified name: `at::Tensor::relu_`, `torch::nn::functional::relu` and `at::relu` are one
   /// operation, `relu`; modules are found by their class, `Conv2d`. `InPlace` tells the trailing underscore.
-  const Operation *find(llvm::StringRef Qualified, bool &InPlace) const;
+  const OperationRow *find(llvm::StringRef Qualified, bool &InPlace) const;
+
+  /// The row of a module's class, `torch::nn::Conv2d` or `torch::nn::Conv2dImpl`.
+  const OperationRow *module(llvm::StringRef Class) const;
 
 private:
-  llvm::StringMap<Operation> Rows;
+  llvm::StringMap<OperationRow> Rows;
 };
 
 } // namespace migrate

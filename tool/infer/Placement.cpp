@@ -29,8 +29,11 @@ static Value joinPlacements(const Value &A, const Value &B) {
     V.Batch = A.Batch == B.Batch ? A.Batch : ir::None;
     V.Fresh |= B.Fresh;
     V.Narrowed |= B.Narrowed;
-    V.Rank = A.Rank == B.Rank ? A.Rank : -1;
-    if (A.Kind == Placement::Sharded && A.Dim != B.Dim)
+    int8_t Least = std::min(A.Least, B.Least);
+    if (A.Rank != B.Rank || A.RankOf != B.RankOf || A.RankPlus != B.RankPlus)
+      V.forgetRank();
+    V.Least = Least;
+    if (A.Kind == Placement::Sharded && (A.Dim != B.Dim || A.RestDim != B.RestDim))
       return Value::unknown("is sharded on two dimensions", A.Source);
     return V;
   }
@@ -88,6 +91,8 @@ Value asNumber(Value V) {
   if (V.Kind == Placement::Extent) {
     V.Kind = Placement::Partial;
     V.Fresh = true;
+    V.Dim = 0;
+    V.setRank(0);
   }
   return V;
 }

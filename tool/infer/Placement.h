@@ -42,19 +42,23 @@ struct Value {
   Placement Kind = Placement::Replicated;
   Placement Was = Placement::Replicated; ///< of Escaped
   uint8_t Dim = 0;                       ///< of Sharded
+  int8_t RestDim = -1;                   ///< of what stands behind a tuple's first element, -1: as in the first
   int8_t Rank = -1;                      ///< number of the tensor's dimensions, -1 if unknown
+  int8_t Least = 0;                      ///< it has at least as many
+  int8_t RankPlus = 0;                   ///< with `RankOf`: it has so many more than that
+  uint32_t RankOf = ir::None;            ///< of unknown rank: the field of a batch that it is computed from
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
   bool Trained = false;                  ///< whole, and computed with a model's parameters
-  uint32_t Rows = 0;                     ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
-  std::vector<Edge> Edges;               ///< whole and trained: where its batch could be cut
-  uint32_t Batch = ir::None;             ///< a batch, or a field of it, as the loader of this object handed it out
-  ir::FuncId Func = ir::None;            ///< a lambda
-  ir::ExprId Source = ir::None;          ///< where the placement was born, for evidence
-  ir::ExprId AssignedBy = ir::None;      ///< the right-hand side that a variable got it from
-  std::string Why;                       ///< of Unknown
+  uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
+  std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
+  uint32_t Batch = ir::None;        ///< a batch, or a field of it, as the loader of this object handed it out
+  ir::FuncId Func = ir::None;       ///< a lambda
+  ir::ExprId Source = ir::None;     ///< where the placement was born, for evidence
+  ir::ExprId AssignedBy = ir::None; ///< the right-hand side that a variable got it from
+  std::string Why;                  ///< of Unknown
 
   static Value of(Placement Kind, ir::ExprId Source = ir::None) {
     Value V;
@@ -78,12 +82,28 @@ struct Value {
     return V;
   }
 
+  void setRank(int N) {
+    Rank = Least = int8_t(N);
+    RankOf = ir::None;
+    RankPlus = 0;
+  }
+  void addToRank(int N) {
+    Rank = Rank < 0 ? Rank : int8_t(Rank + N);
+    RankPlus += N;
+    Least = int8_t(Least + N < 0 ? 0 : Least + N);
+  }
+  void forgetRank() {
+    setRank(-1);
+    Least = 0;
+  }
+
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
   /// A number or tensor that a collective can make replicated.
   bool reducible() const { return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent; }
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
-    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Narrowed == O.Narrowed &&
+    return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
+           Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges &&
            Outside == O.Outside;
   }

@@ -22,8 +22,7 @@ bool Roles::trainedByHand(ir::VarId V) {
   if (Models.count(find(V)))
     return true;
   auto Declared = DeclarationOf.find(V);
-  if (Declared == DeclarationOf.end() || P.Code.Stmts[Declared->second].Kind != StmtKind::Decl ||
-      P.Code.Vars[V].Global)
+  if (Declared == DeclarationOf.end() || P.Code.Stmts[Declared->second].Kind != StmtKind::Decl || P.Code.Vars[V].Global)
     return false;
   OptimizerRole Role;
   Role.Var = V;
@@ -94,9 +93,8 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   // What a leaf is made of, or told later, says that it has a gradient.
   bool Leaf = false, Any = false, Found = true;
   if (S.Value != None)
-    P.forEachExpr(S.Value, [&](ir::ExprId Sub) {
-      Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad");
-    });
+    P.forEachExpr(S.Value,
+                  [&](ir::ExprId Sub) { Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad"); });
   for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
     const ir::Expr &Y = P.Code.Exprs[Other];
     if (Y.Kind != ExprKind::Call || Y.Object == None || P.Code.Exprs[Y.Object].Kind != ExprKind::Ref ||

@@ -87,6 +87,19 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
     return Out.Exprs[Id].Object;
   addArgs(Id, E->arguments());
+  // Which part of a tuple: an LSTM's states don't lie as its output does.
+  if (F && F->isInStdNamespace() && F->getDeclName().isIdentifier() && F->getName() == "get")
+    if (const TemplateArgumentList *Args = F->getTemplateSpecializationArgs();
+        Args && Args->size() > 0 && Args->get(0).getKind() == TemplateArgument::Integral)
+      return partOf(Id, E, Args->get(0).getAsIntegral().getExtValue());
+  return Id;
+}
+
+/// The first element of a tuple, or one of the rest.
+ir::ExprId Lowering::partOf(ir::ExprId Whole, const Expr *E, unsigned Index) {
+  ir::ExprId Id = make(ExprKind::Cast, E);
+  Out.Exprs[Id].Name = Index == 0 ? "first" : "rest";
+  Out.Exprs[Id].Args = {Whole};
   return Id;
 }
 

@@ -57,13 +57,15 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
       Out.Stmts[Id].Var = Var;
       Out.Stmts[Id].Value = Init;
       Children.push_back(Id);
+      unsigned Index = 0;
       if (const auto *Decomposition = dyn_cast<DecompositionDecl>(V))
         for (const BindingDecl *B : Decomposition->bindings()) {
           // Each name is a part of the whole: its value is the whole's.
           ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
           ir::StmtId Bound = make(StmtKind::Decl, S);
           Out.Stmts[Bound].Var = Part;
-          Out.Stmts[Bound].Value = Init;
+          bool Rest = Index++ > 0 && B->getHoldingVar() && Init != None;
+          Out.Stmts[Bound].Value = Rest ? partOf(Init, V->getInit(), 1) : Init;
           Children.push_back(Bound);
         }
     }

@@ -40,7 +40,8 @@ static void dumpPlacements(const Program &P, const Findings &F, const Project &T
         V.replicated())
       continue;
     Lines[{Tree.display(P.Code.Files[X.Where.File].Path), X.Where.Line, X.Where.Column, P.Code.Vars[X.Var].Name}] =
-        toString(V);
+        toString(V) + (V.Rank >= 0 ? " of " + std::to_string(V.Rank) + " dimensions" : "") +
+        (V.Kind == Placement::Unknown && !V.Why.empty() ? ": " + V.Why : "");
   }
   for (const auto &[Key, Placement] : Lines)
     Out << std::get<0>(Key) << ":" << std::get<1>(Key) << ":" << std::get<2>(Key) << ": " << std::get<3>(Key) << ": "

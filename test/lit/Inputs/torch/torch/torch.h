@@ -15,6 +15,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -213,6 +214,11 @@ class Tensor : public TensorBase {
   Tensor exp() const;
   Tensor abs() const;
   Tensor squeeze() const;
+  Tensor unsqueeze(int64_t dim) const;
+  Tensor transpose(int64_t dim0, int64_t dim1) const;
+  Tensor diff(int64_t n = 1, int64_t dim = -1) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  Tensor median() const;
   Tensor squeeze(int64_t dim) const;
   Tensor t() const;
   Tensor mm(const Tensor& other) const;
@@ -256,6 +262,9 @@ Tensor matmul(const Tensor& self, const Tensor& other);
 Tensor sum(const Tensor& self, std::optional<ScalarType> dtype = std::nullopt);
 Tensor mean(const Tensor& self, std::optional<ScalarType> dtype = std::nullopt);
 Tensor cat(TensorList tensors, int64_t dim = 0);
+Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef path = std::nullopt);
+Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights = {}, int64_t minlength = 0);
+Tensor outer(const Tensor& self, const Tensor& vec2);
 Tensor stack(TensorList tensors, int64_t dim = 0);
 Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {});
 Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {});
@@ -482,7 +491,31 @@ class AnyModule {
  public:
   template <typename ModuleType>
   AnyModule(ModuleType&& module);
+  template <typename ReturnType = torch::Tensor, typename... ArgumentTypes>
+  ReturnType forward(ArgumentTypes&&... arguments);
 };
+
+struct SoftmaxOptions {
+  SoftmaxOptions(int64_t dim);
+};
+class SoftmaxImpl : public Module {
+ public:
+  explicit SoftmaxImpl(const SoftmaxOptions& options);
+  Tensor forward(const Tensor& input);
+};
+TORCH_MODULE(Softmax);
+
+struct LSTMOptions {
+  LSTMOptions(int64_t input_size, int64_t hidden_size);
+  LSTMOptions& batch_first(const bool& on);
+};
+class LSTMImpl : public Module {
+ public:
+  explicit LSTMImpl(const LSTMOptions& options);
+  std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(const Tensor& input,
+                                                         std::optional<std::tuple<Tensor, Tensor>> hx = {});
+};
+TORCH_MODULE(LSTM);
 
 class SequentialImpl : public Module {
  public:

@@ -1,0 +1,217 @@
+//===- InterpreterModules.cpp - Modules: how they were made, what they hold ===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// The constructions behind a module: of its variable's or member's initialisers and assignments, through
+/// `register_module` and smart pointers.
+std::vector<ir::ExprId> Interpreter::constructions(ir::ExprId Module) const {
+  if (!ModulesKnown) {
+    ModulesKnown = true;
+    for (const auto &[Var, Init] : R.Init)
+      ModuleInits[Var].push_back(Init);
+    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      if (X.Kind == ExprKind::Assign && X.Name == "=" && P.Code.Exprs[X.Args[0]].Var != None &&
+          P.Code.type(X.Args[0]).Kind == TypeKind::Module)
+        ModuleInits[P.Code.Exprs[X.Args[0]].Var].push_back(X.Args[1]);
+    }
+  }
+  std::vector<ir::ExprId> Found;
+  std::set<ir::ExprId> Seen;
+  auto Follow = [&](auto &Self, ir::ExprId E) -> void {
+    if (E == None || !Seen.insert(E).second || Seen.size() > 100)
+      return;
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool Wraps = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Module &&
+                 !StringRef(P.Code.type(E).Name).contains("AnyModule") &&
+                 !StringRef(P.Code.type(E).Name).contains("Sequential");
+    if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) {
+      if (auto It = ModuleInits.find(X.Var); It != ModuleInits.end())
+        for (ir::ExprId Init : It->second)
+          Self(Self, Init);
+    } else if (X.Kind == ExprKind::Cast || X.Kind == ExprKind::Unary) {
+      if (!X.Args.empty())
+        Self(Self, X.Args[0]);
+    } else if (StringRef(X.Name).ends_with("::register_module") && !X.Args.empty()) {
+      Self(Self, X.Args.back());
+    } else if (X.Kind == ExprKind::Construct && Wraps) {
+      Self(Self, X.Args[0]);
+    } else if (X.Kind == ExprKind::Construct || StringRef(X.Name).starts_with("std::make_")) {
+      bool Null = X.Args.size() == 1 && P.Code.type(X.Args[0]).Name == "std::nullptr_t";
+      if (!Null && P.Code.type(E).Kind == TypeKind::Module)
+        Found.push_back(E);
+    } else if (X.Kind == ExprKind::Call && !X.Args.empty() &&
+               (X.Name == "std::move" || X.Name == "std::forward" || X.Name == "std::ref")) {
+      Self(Self, X.Args[0]);
+    } else if (X.Kind == ExprKind::Call) {
+      // A function of the program that makes it.
+      for (ir::FuncId F : P.bodies(X))
+        P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+          if (P.Code.Stmts[S].Kind == ir::StmtKind::Return)
+            Self(Self, P.Code.Stmts[S].Value);
+        });
+    }
+  };
+  Follow(Follow, Module);
+  return Found;
+}
+
+/// Whether any construction of the module mentions an option or a constant.
+bool Interpreter::saysAnywhere(ir::ExprId Module, const char *Text) const {
+  return mentions(Module, Text) ||
+         llvm::any_of(constructions(Module), [&](ir::ExprId Made) { return mentions(Made, Text); });
+}
+
+/// Whether the module was made with `.option(true)`.
+bool Interpreter::switchedOn(ir::ExprId Module, StringRef Option) const {
+  std::vector<ir::ExprId> Made = constructions(Module);
+  if (Made.empty())
+    return mentions(Module, Option.str().c_str());
+  for (ir::ExprId E : Made) {
+    Arguments Args = arguments(OperationRow(), P.Code.Exprs[E].Args);
+    auto It = Args.find(Option.str());
+    if (It != Args.end() && (It->second.empty() || P.Code.Exprs[It->second[0]].Name != "false"))
+      return true;
+  }
+  return false;
+}
+
+/// The modules that a container was given, in order: by its constructor and by `push_back`.
+std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
+  std::vector<ir::ExprId> Found;
+  auto Collect = [&](auto &Self, ir::ExprId E) -> void {
+    if (E == None)
+      return;
+    const ir::Expr &X = P.Code.Exprs[E];
+    StringRef Type = P.Code.type(E).Name;
+    bool Module = P.Code.type(E).Kind == TypeKind::Module && !Type.ends_with("AnyModule");
+    if (Module && X.Kind != ExprKind::List && X.Kind != ExprKind::Cast) {
+      Found.push_back(E);
+      return;
+    }
+    Self(Self, X.Object);
+    for (ir::ExprId Arg : X.Args)
+      Self(Self, Arg);
+  };
+  std::set<ir::VarId> Vars;
+  if (ir::VarId V = P.Code.Exprs[Container].Var; V != None)
+    Vars.insert(V);
+  for (ir::ExprId Made : constructions(Container)) {
+    for (ir::ExprId Arg : P.Code.Exprs[Made].Args)
+      Collect(Collect, Arg);
+    for (const auto &[Var, Inits] : ModuleInits)
+      if (llvm::is_contained(Inits, Made))
+        Vars.insert(Var);
+  }
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (X.Kind == ExprKind::Call && X.Object != None && Vars.count(P.Code.Exprs[X.Object].Var) &&
+        StringRef(X.Name).contains("torch::nn::") && StringRef(X.Name).ends_with("::push_back"))
+      for (ir::ExprId Arg : X.Args)
+        Collect(Collect, Arg);
+  return Found;
+}
+
+/// A module's forward on values that no expression of the program holds.
+Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs) {
+  StringRef Class = P.Code.type(Module).Name;
+  for (const char *Wrapper : {"std::shared_ptr<", "std::unique_ptr<"})
+    if (Class.consume_front(Wrapper))
+      Class = Class.split('>').first.split(',').first.trim();
+  if (const OperationRow *Row = Table.module(Class)) {
+    ir::Expr Call = X;
+    Call.Name = (Class + "::forward").str();
+    Call.Object = None;
+    Call.Args.clear();
+    Operands In;
+    In.Values = In.Tensors = Inputs;
+    In.Maker = Module;
+    return apply(E, Call, *Row, In);
+  }
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    const ir::Function &Fn = P.Code.Functions[F];
+    if (Fn.Name != "forward" || Fn.Record.empty() || (Fn.Record != Class && Fn.Record != (Class + "Impl").str()) ||
+        Fn.Params.size() != Inputs.size() || X.Args.size() != Inputs.size())
+      continue;
+    auto Outside = Standing;
+    for (size_t I = 0; I != Inputs.size(); ++I)
+      Standing[X.Args[I]] = Inputs[I];
+    ir::Expr Call = X;
+    Call.Object = None;
+    Value Result = inlined(E, Call, F, std::nullopt);
+    Standing = std::move(Outside);
+    return Result;
+  }
+  Value Joined = broadcast(Inputs, E);
+  return Joined.Kind == Placement::Sharded
+             ? Value::unknown("goes through `" + Class.str() + "`, which isn't in the operation table", E)
+             : Joined;
+}
+
+/// Modules that run others: one behind the other, one in disguise, or a function.
+Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
+  std::vector<ir::ExprId> Made = constructions(In.Maker);
+  StringRef Class = StringRef(X.Name).drop_back(strlen("::forward")).rsplit("::").second;
+  if (Class.starts_with("Functional")) {
+    std::optional<Value> Result;
+    for (ir::ExprId One : Made) {
+      const std::vector<ir::ExprId> &Args = P.Code.Exprs[One].Args;
+      if (Args.empty())
+        continue;
+      const ir::Expr &Function = P.Code.Exprs[Args[0]];
+      bool Ignored;
+      Value V;
+      if (const OperationRow *Called =
+              Function.Kind == ExprKind::Unknown ? Table.find(Function.Name, Ignored) : nullptr) {
+        ir::Expr Call = X;
+        Call.Name = Function.Name;
+        Call.Object = None;
+        Call.Args.clear();
+        Operands Bound;
+        Bound.Values = Bound.Tensors = In.Tensors;
+        Bound.Bound.assign(Args.begin() + 1, Args.end());
+        V = apply(E, Call, *Called, Bound);
+      } else if (Function.Kind == ExprKind::Lambda && Function.Func != None && X.Args.size() == In.Values.size()) {
+        auto Outside = Standing;
+        for (size_t I = 0; I != X.Args.size(); ++I)
+          Standing[X.Args[I]] = In.Values[I];
+        ir::Expr Call = X;
+        Call.Object = None;
+        V = inlined(E, Call, Function.Func, std::nullopt);
+        Standing = std::move(Outside);
+      } else {
+        V = broadcast(In.Values, E);
+        if (V.Kind == Placement::Sharded)
+          V = Value::unknown("goes through a function that isn't in the operation table", E);
+      }
+      Result = Result ? join(*Result, V) : V;
+    }
+    return Result.value_or(broadcast(In.Values, E));
+  }
+  std::vector<ir::ExprId> Children = childrenOf(In.Maker);
+  if (Row.Kind == Operation::Wrapper) {
+    std::optional<Value> Result;
+    for (ir::ExprId Child : Children) {
+      Value V = forward(E, X, Child, In.Values);
+      Result = Result ? join(*Result, V) : V;
+    }
+    Value Joined = broadcast(In.Values, E);
+    return Result ? *Result
+           : Joined.Kind == Placement::Sharded
+               ? Value::unknown("goes through `" + X.Name + "`, and what it holds isn't known", E)
+               : Joined;
+  }
+  std::vector<Value> Values = In.Values;
+  for (ir::ExprId Child : Children)
+    Values = {forward(E, X, Child, Values)};
+  return Children.empty() ? broadcast(Values, E) : Values[0];
+}
+
+} // namespace migrate

@@ -1,0 +1,248 @@
+//===- InterpreterShapes.cpp - Operations that are given sizes or places --===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include <functional>
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// A batch's tensor: of how many dimensions, if LibTorch's own data sets tell; else as many as this field has.
+Value Interpreter::ofField(ir::ExprId E, const ir::Expr &X, Value V) const {
+  if (V.Kind != Placement::Sharded || V.Batch == None || X.Kind != ExprKind::Field || V.Rank >= 0 || V.RankOf != None ||
+      P.Code.type(E).Kind != TypeKind::Tensor)
+    return V;
+  V.RankOf = X.Var;
+  if (auto It = R.Loaders.find(V.Batch); It != R.Loaders.end() && !It->second.Made.empty()) {
+    StringRef Loader = P.Code.type(It->second.Made[0]).Name;
+    if (Loader.contains("torch::data::datasets::MNIST") && Loader.contains("torch::data::transforms::Stack"))
+      V.setRank(X.Name == "data" ? 4 : 1);
+  }
+  return V;
+}
+
+/// Rows are added up at places that an index tells: a sum over the batch, if it starts at zero.
+Value Interpreter::scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
+  const Value &Self = In.Tensors[0];
+  std::vector<Value> Rest(In.Tensors.begin() + 1, In.Tensors.end());
+  if (Self.Kind == Placement::Sharded) {
+    // `index_add`'s index counts along the dimension alone, so it isn't compared with the others.
+    if (llvm::any_of(Rest, [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim != 0; }) || Dims.All)
+      return Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
+    return Dims.Unknown ? Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E)
+                        : along(Self, Dims.Known, E, X.Name);
+  }
+  bool AnyLocal = llvm::any_of(Rest, [](const Value &V) { return V.Kind == Placement::Sharded; });
+  if (!AnyLocal) {
+    for (const Value &V : Rest)
+      if (V.Kind == Placement::Own && In.InPlace)
+        if (std::optional<Location> L = lvalue(In.Exprs[0]))
+          return accumulate(*L, V, None, E);
+    return broadcast(In.Values, E);
+  }
+  const Value &Source = Rest.back();
+  bool AlongBatch = Source.Kind == Placement::Sharded && Dims.Known.size() == 1 && !Dims.Unknown &&
+                    locate(Source, Dims.Known[0]) == Side::Batch &&
+                    llvm::all_of(Rest, [](const Value &V) { return V.Kind == Placement::Sharded; });
+  if (!AlongBatch)
+    return Value::unknown("puts rows of a batch into something that isn't cut like them", E);
+  Value Added = Value::partial(true, E);
+  if (In.InPlace)
+    if (std::optional<Location> L = lvalue(In.Exprs[0]))
+      return accumulate(*L, Added, None, E);
+  return arithmetic(E, "+", Self, Added, None, None);
+}
+
+/// A table looked up by the rows of a batch, or columns of a batch taken by number.
+Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
+  const Value &Self = In.Tensors[0];
+  Value Index = In.Tensors.size() > 1 ? In.Tensors[1] : Value::of(Placement::Replicated, E);
+  for (const Value &V : llvm::drop_begin(In.Values))
+    if (V.Kind == Placement::Extent)
+      return Value::unknown("takes as many rows of a whole as this rank has", E);
+  if (Self.Kind != Placement::Sharded && Index.Kind != Placement::Sharded)
+    return broadcast(In.Values, E);
+  if (Dims.All)
+    return Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
+  if (Dims.Unknown)
+    return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+  bool OneIndex = StringRef(X.Name).ends_with("index_select");
+  if (Self.Kind == Placement::Sharded) {
+    if (Index.Kind == Placement::Sharded && (OneIndex || Index.Dim != Self.Dim))
+      return Value::unknown("takes what rows of a batch say from all of them (`" + X.Name + "`)", E);
+    return along(Self, Dims.Known, E, X.Name);
+  }
+  if (!Self.replicated())
+    return broadcast(In.Values, E);
+  int64_t Dim = Dims.Known[0];
+  if (OneIndex) {
+    if (Dim < 0 && Self.Rank < 0)
+      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+    Value Result = Value::sharded(Dim < 0 ? Dim + Self.Rank : Dim, Index.Source);
+    Result.Rank = Result.Least = Self.Rank;
+    return Result;
+  }
+  if (locate(Index, Dim) != Side::Batch)
+    return Value::unknown("takes as many rows of a whole as this rank has", E);
+  Index.Batch = None;
+  return Index;
+}
+
+Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args) {
+  Value Result = In.Tensors[0];
+  bool Local = Result.Kind == Placement::Sharded;
+  if (In.Tensors.size() > 1) { // view_as
+    const Value &Like = In.Tensors[1];
+    bool Rows = Local && Like.Kind == Placement::Sharded && Result.Dim == 0 && Like.Dim == 0;
+    if (Rows || (!Local && Like.replicated()))
+      return Rows ? Like : Result;
+    return Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
+  }
+  const std::vector<ir::ExprId> &Shape = Args["shape"];
+  if (!Local) {
+    Result.Rank = Shape.empty() ? -1 : int8_t(Shape.size());
+    return Result;
+  }
+  bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
+  bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || eval(Shape[0]).Kind == Placement::Extent);
+  if (Result.Dim != 0)
+    return Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
+  Result.Narrowed = false;
+  if (!Real && !Shape.empty() && X.Object != None && isBatchSize(Shape[0]) &&
+      (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field)) {
+    // The loader's batch size: here the batch's own rows are meant.
+    if (Recording)
+      Out.BatchSizes[Shape[0]] = X.Object;
+  } else if (!Real) {
+    return Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
+  }
+  if (Whole)
+    Result.forgetRank();
+  else
+    Result.setRank(Shape.size());
+  return Result;
+}
+
+/// `expand({-1, 5})`, `repeat({1, 5})`: where the batch's dimension is written, it must be left as it is.
+Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
+  Value Result = In.Tensors[0];
+  bool Repeats = Args.count("repeats") != 0;
+  const std::vector<ir::ExprId> &Sizes = Args[Repeats ? "repeats" : "sizes"];
+  if (Result.Kind == Placement::Sharded) {
+    int Dim = Result.Rank < 0 ? Result.Dim : Result.Dim + int(Sizes.size()) - Result.Rank;
+    if (Dim < 0 || Dim >= int(Sizes.size()))
+      return Value::unknown("is given sizes that aren't followed", E);
+    bool Kept = integer(Sizes[Dim]) == (Repeats ? 1 : -1);
+    if (!Repeats && eval(Sizes[Dim]).Kind == Placement::Extent)
+      Kept = true;
+    if (!Kept)
+      return Value::unknown(Repeats ? "repeats the rows of a batch"
+                                    : "has a fixed number where its shape must follow the batch's rows",
+                            E);
+    Result.Dim = Dim;
+    Result.setRank(Sizes.size());
+    return Result;
+  }
+  if (!Result.replicated())
+    return broadcast(In.Values, E);
+  Result = Value::of(Placement::Replicated, E);
+  for (size_t I = 0; I != Sizes.size(); ++I)
+    if (Value V = eval(Sizes[I]); !V.replicated()) {
+      if (V.Kind != Placement::Extent || Result.Kind == Placement::Sharded ||
+          P.Code.type(Sizes[I]).Kind == TypeKind::Container)
+        return Value::unknown("is given sizes that aren't followed", E);
+      Result = Value::sharded(I, E);
+    }
+  Result.setRank(Sizes.empty() ? -1 : int(Sizes.size()));
+  return Result;
+}
+
+/// Factories and draws: placed by their shape and what they are made of, not by their name.
+Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args) {
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  bool Draws = Row.Kind == Operation::Noise;
+  // `x.new_zeros({3})` has nothing of `x` but its type and device.
+  size_t Skip = Name.starts_with("new_") && X.Object != None;
+  // Draws take their shape last, behind the numbers of the distribution; the rest takes it where the row says.
+  OperationRow Positions;
+  Positions.Parameters = {{"0", false, {}}, {"1", false, {}}, {"2", false, {}}, {"3", false, {}}};
+  std::vector<ir::ExprId> Shape;
+  bool Shaped = Row.parameter("size") != nullptr;
+  if (Shaped && !In.InPlace) {
+    if (Row.Parameters.size() > 1 && Row.Parameters.back().Name == "size" && Draws) {
+      Arguments All = arguments(Positions, X.Args);
+      for (const char *At : {"0", "1", "2", "3"})
+        if (All.count(At))
+          Shape = All[At];
+    } else {
+      Shape = Args["size"];
+    }
+  }
+  if (In.InPlace && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Call) {
+    // torch::empty(rows).uniform_(): the shape is the factory's.
+    bool Ignored;
+    const ir::Expr &Inner = P.Code.Exprs[X.Object];
+    if (const OperationRow *Made = Table.find(Inner.Name, Ignored);
+        Made && Made->Kind == Operation::Factory && Made->parameter("size"))
+      Shape = arguments(*Made, Inner.Args)["size"];
+  }
+
+  Value Result = Value::of(Placement::Replicated, E);
+  for (const Value &V : llvm::drop_begin(In.Values, Skip))
+    if (V.Kind == Placement::Own || V.Kind == Placement::Unknown)
+      Result = V;
+    else if (V.Kind == Placement::Sharded || V.Kind == Placement::Partial || V.Kind == Placement::Mean)
+      Result = Result.Kind == Placement::Own || Result.Kind == Placement::Unknown ? Result : V;
+    else if (V.Kind == Placement::Extent && !Shaped)
+      Result = Row.parameter("data") ? asNumber(V) : Value::unknown("numbers this rank's rows", E);
+  Result.Batch = None;
+  Result.Iterator = false;
+  ir::ExprId Rows = None;
+  if (!In.InPlace && !Shape.empty()) {
+    int Extents = 0;
+    for (size_t I = 0; I != Shape.size(); ++I) {
+      Value V = eval(Shape[I]);
+      bool Sizes = P.Code.type(Shape[I]).Kind == TypeKind::Container;
+      if (V.Kind == Placement::Extent && Result.Kind != Placement::Unknown) {
+        ++Extents;
+        Result = Value::sharded(Sizes ? V.Dim : I, E);
+        Rows = I == 0 ? Shape[I] : None;
+        if (Sizes)
+          Result.Rank = V.Rank, Result.Least = V.Least, Result.RankOf = V.RankOf, Result.RankPlus = V.RankPlus;
+        else
+          Result.setRank(Shape.size());
+      } else if (V.Kind == Placement::Partial || V.Kind == Placement::Mean) {
+        Result = Value::unknown("has a shape that is computed from this rank's rows", E);
+      } else if (V.replicated() && Result.replicated() && !Sizes) {
+        Result.setRank(Shape.size());
+      }
+    }
+    if (Extents > 1)
+      Result = Value::unknown("has the number of this rank's rows in its shape twice", E);
+  } else if (In.InPlace) {
+    if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
+      Rows = Shape[0];
+  }
+  if (Draws)
+    notWhole("it draws random numbers", E);
+  bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||
+              X.Name == "at::Tensor::new_zeros";
+  if (Zero && Result.replicated())
+    Result.Kind = Placement::Zero;
+  if (Draws && Result.Kind == Placement::Sharded) {
+    // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
+    if (Rows != None && Divergent == 0) {
+      if (Recording)
+        Out.RowNoise[E] = Rows;
+    } else {
+      note("batch-noise", E, Result, "draws random numbers for the rows of a batch");
+    }
+  }
+  return Result;
+}
+
+} // namespace migrate
