@@ -174,7 +174,7 @@ void Interpreter::points(const Location &L, ir::ExprId To) {
 bool Interpreter::keepWhole(const Value &V) {
   Placement Was = V.Kind == Placement::Escaped ? V.Was : V.Kind;
   if (V.AssignedBy == None || !Assigned.count(V.AssignedBy) || V.Trained ||
-      (Was != Placement::Mean && Was != Placement::Partial && Was != Placement::Extent))
+      (Was != Placement::Mean && Was != Placement::Partial && Was != Placement::Extent && Was != Placement::Extreme))
     return false;
   if (!numeric(V.AssignedBy) && P.Code.type(V.AssignedBy).Kind != TypeKind::Tensor)
     return false;
@@ -261,7 +261,8 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const char *Us
     return Value::of(Placement::Replicated, E);
   }
   if (V.reducible()) {
-    std::string How = V.Kind == Placement::Mean ? "mean" : V.Fresh || V.Kind == Placement::Extent ? "sum" : "reduce";
+    std::string How = V.Kind == Placement::Extreme ? (V.Largest ? "max" : "min")
+                      : V.Kind == Placement::Mean ? "mean" : V.Fresh || V.Kind == Placement::Extent ? "sum" : "reduce";
     // `loss.item<float>()`: the tensor is reduced, not the number, so that its device stays out of the way.
     ir::ExprId At = E;
     const ir::Expr &X = P.Code.Exprs[E];

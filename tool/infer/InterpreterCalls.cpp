@@ -205,6 +205,9 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
       Restart = true;
     Value V = Value::sharded(0, E);
     V.Rows = !Args.empty() && Args[0].Rows > NoRows ? Args[0].Rows : named("e:" + std::to_string(E));
+    V.setRank(Args.empty() ? -1 : Args[0].Rank);
+    if (V.Rank < 0 && P.Code.type(E).Kind == TypeKind::Tensor)
+      V.RankOf = uint32_t(P.Code.Vars.size()) + E;
     return V;
   }
   if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))

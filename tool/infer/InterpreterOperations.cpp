@@ -206,6 +206,17 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     In.Values.push_back(eval(Operand));
     Value &V = In.Values.back();
     const ir::Type &T = P.Code.type(Operand);
+    // What isn't linear computes with the whole.
+    bool Linear = Row.Kind == Operation::Contract && (Row.Of.Linear || Row.Of.Affine);
+    bool Computes = Row.Kind == Operation::RowWise || Row.Kind == Operation::AlongDim ||
+                    Row.Kind == Operation::OverDim || Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss ||
+                    Row.Kind == Operation::Contract;
+    if (Computes && !Linear && brought(V, Operand)) {
+      Value Whole = Value::of(Placement::Replicated, Operand);
+      Whole.Trained = V.Trained;
+      Whole.setRank(V.Rank);
+      V = Whole;
+    }
     if (V.Batch != None && T.Kind == TypeKind::Tensor && Row.Kind != Operation::Metadata &&
         Row.Kind != Operation::Extent)
       Out.Unmoved.insert(V.Batch);
@@ -320,6 +331,15 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     Value Joined = broadcast(Values, E);
     if (Joined.Kind == Placement::Unknown)
       return Joined;
+    StringRef Plain = StringRef(X.Name).rsplit("::").second;
+    bool Largest = Plain == "max" || Plain == "amax" || Plain == "any";
+    if (Local && Dims.All && In.Tensors.size() == 1 &&
+        (Largest || Plain == "min" || Plain == "amin" || Plain == "all")) {
+      Value Extreme = Value::of(Placement::Extreme, E);
+      Extreme.Largest = Largest;
+      Extreme.setRank(0);
+      return Extreme;
+    }
     if (Local)
       Joined.setRank(First.Rank), Joined.RankOf = First.RankOf, Joined.RankPlus = First.RankPlus,
                                   Joined.Least = First.Least, Joined.Dim = First.Dim, Joined.Narrowed = First.Narrowed;

@@ -48,7 +48,7 @@ void Interpreter::markEscaped(int BodyDepth) {
     auto Declared = Depths.find(L.Root);
     if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
-    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Sharded ||
+    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Extreme || V.Kind == Placement::Sharded ||
         (V.Kind == Placement::Partial && V.Fresh)) {
       V.Was = V.Kind;
       V.Kind = Placement::Escaped;

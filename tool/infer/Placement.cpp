@@ -33,6 +33,8 @@ static Value joinPlacements(const Value &A, const Value &B) {
     if (A.Rank != B.Rank || A.RankOf != B.RankOf || A.RankPlus != B.RankPlus)
       V.forgetRank();
     V.Least = Least;
+    if (A.Kind == Placement::Extreme && A.Largest != B.Largest)
+      return Value::unknown("is the largest on one path and the smallest on another", A.Source);
     if (A.Kind == Placement::Sharded && (A.Dim != B.Dim || A.RestDim != B.RestDim))
       return Value::unknown("is sharded on two dimensions", A.Source);
     return V;
@@ -45,7 +47,7 @@ static Value joinPlacements(const Value &A, const Value &B) {
   const Value *R = A.Kind == Placement::Replicated ? &A : B.Kind == Placement::Replicated ? &B : nullptr;
   const Value &Other = R == &A ? B : A;
   // Replicated values are means too (of equal values), and own ones; they are no partial sums.
-  if (R && (Other.Kind == Placement::Mean || Other.Kind == Placement::Own))
+  if (R && (Other.Kind == Placement::Mean || Other.Kind == Placement::Extreme || Other.Kind == Placement::Own))
     return Other;
   return Value::unknown("is " + toString(A) + " on one path and " + toString(B) + " on another", Other.Source);
 }
@@ -77,6 +79,8 @@ std::string toString(const Value &V) {
     return "P";
   case Placement::Mean:
     return "A";
+  case Placement::Extreme:
+    return V.Largest ? "X(max)" : "X(min)";
   case Placement::Own:
     return "own batch";
   case Placement::Escaped:

@@ -21,6 +21,7 @@ enum class Placement : uint8_t {
   Extent,     ///< the local number of rows of something sharded; counts as Partial in arithmetic
   Partial,    ///< v = sum of v_r
   Mean,       ///< v = weighted mean of v_r, by the rows of the step
+  Extreme,    ///< v = the largest (`Largest`) or smallest of v_r
   Own,        ///< of a batch that only this rank has (evaluation loops are shared by whole batches)
   Escaped,    ///< local to an earlier step: `Was` tells what it was then
   Unknown,    ///< none of these
@@ -48,6 +49,7 @@ struct Value {
   int8_t RankPlus = 0;                   ///< with `RankOf`: it has so many more than that
   uint32_t RankOf = ir::None;            ///< of unknown rank: the field of a batch that it is computed from
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
+  bool Largest = false;                  ///< of Extreme
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
@@ -99,13 +101,16 @@ struct Value {
 
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
   /// A number or tensor that a collective can make replicated.
-  bool reducible() const { return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent; }
+  bool reducible() const {
+    return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent ||
+           Kind == Placement::Extreme;
+  }
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges &&
-           Outside == O.Outside;
+           Outside == O.Outside && Largest == O.Largest;
   }
 };
 

@@ -478,7 +478,8 @@ private:
     for (const auto &[E, How] : F.Coercions) {
       if (How == "broadcast" && !F.Trains)
         continue; // processes that only infer needn't agree
-      if (How != "mean" && How != "broadcast" && F.Satisfied.count(E)) {
+      bool SameOfEqual = How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean";
+      if (!SameOfEqual && F.Satisfied.count(E)) {
         Fact A = fact("ambiguous-placement", functionOf(E));
         A.Nodes["place"] = expr(E).Where;
         A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
