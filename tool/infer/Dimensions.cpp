@@ -242,6 +242,13 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   if (llvm::any_of(Outcomes, [](const Outcome &O) { return O.Kind != Outcome::Coupled; }))
     llvm::erase_if(Outcomes, [](const Outcome &O) { return O.Kind == Outcome::Coupled && O.Assumed; });
   Value Result = Value::of(Placement::Replicated, E);
+  if (Outcomes.empty() && llvm::any_of(Operands, [](const Value &V) { return V.Rank >= 0; })) {
+    // LibTorch would throw: what was counted is wrong.
+    std::vector<Value> Uncounted(Operands.begin(), Operands.end());
+    for (Value &V : Uncounted)
+      V.forgetRank();
+    return contract(Signatures, L, Uncounted, E, Name);
+  }
   if (Outcomes.empty())
     return AnyLocal    ? Value::unknown("has another number of dimensions than `" + Name + "` takes rows with", E)
            : Reducible ? *Reducible
