@@ -14,6 +14,7 @@ namespace accelerate::detail {
 template <typename Visit>
 void visit_leaves(const at::Tensor& loss, Visit visit) {
   ska::flat_hash_set<const torch::autograd::Node*> visited;
+  visited.reserve(256);  // a backward of a small model shouldn't be spent on growing it
   std::vector<const torch::autograd::Node*> todo{loss.grad_fn().get()};
   visited.insert(todo.back());
   while (!todo.empty()) {

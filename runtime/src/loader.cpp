@@ -76,16 +76,16 @@ void Position::load(torch::serialize::InputArchive& archive) {
 
 struct Fetchers::State {
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable work, idle;  // for a worker, and for who waits until there's none at work
   std::deque<std::function<void(std::size_t)>> jobs;
   std::size_t running = 0;
   bool stop = false;
   std::vector<std::thread> threads;
 
-  void work(std::size_t number) {
+  void run(std::size_t number) {
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
-      changed.wait(lock, [this] { return stop || !jobs.empty(); });
+      work.wait(lock, [this] { return stop || !jobs.empty(); });
       if (stop) {
         return;
       }
@@ -96,8 +96,9 @@ struct Fetchers::State {
       job(number);
       job = nullptr;
       lock.lock();
-      --running;
-      changed.notify_all();
+      if (--running == 0) {
+        idle.notify_all();
+      }
     }
   }
 
@@ -107,7 +108,7 @@ struct Fetchers::State {
       stop = true;
       jobs.clear();
     }
-    changed.notify_all();
+    work.notify_all();
     for (std::thread& thread : threads) {
       if (thread.joinable() && thread.get_id() != std::this_thread::get_id()) {
         thread.join();
@@ -144,7 +145,7 @@ Fetchers::Fetchers(std::size_t threads) : state_(std::make_unique<State>()) {
   }();
   (void)registered;
   for (std::size_t i = 0; i < threads; ++i) {
-    state_->threads.emplace_back([state = state_.get(), i] { state->work(i); });
+    state_->threads.emplace_back([state = state_.get(), i] { state->run(i); });
   }
   std::lock_guard<std::mutex> lock(registry().mutex);
   registry().fetchers.insert(this);
@@ -163,13 +164,13 @@ void Fetchers::submit(std::function<void(std::size_t)> job) {
     std::lock_guard<std::mutex> lock(state_->mutex);
     state_->jobs.push_back(std::move(job));
   }
-  state_->changed.notify_all();
+  state_->work.notify_one();
 }
 
 void Fetchers::cancel() {
   std::unique_lock<std::mutex> lock(state_->mutex);
   state_->jobs.clear();
-  state_->changed.wait(lock, [this] { return state_->running == 0; });
+  state_->idle.wait(lock, [this] { return state_->running == 0; });
 }
 
 }  // namespace accelerate::detail

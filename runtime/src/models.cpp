@@ -1,6 +1,5 @@
 #include "models.h"
 
-#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/embedding.h>
 
@@ -22,6 +21,7 @@ namespace accelerate::detail {
 
 struct Models::Model {
   std::string name;
+  int64_t number = 0;                  // in the order of preparation
   std::vector<at::Tensor> parameters;  // trainable or not, without duplicates; keeps their addresses taken
   std::vector<std::string> names;
   std::vector<bool> sparse;  // whose gradients are sparse
@@ -29,6 +29,11 @@ struct Models::Model {
 
   /// What the reducer was built for; it has to be built again where that changes.
   struct Trained {
+    Trained(const Model& model, size_t i)
+        : index(i),
+          dtype(model.parameters[i].scalar_type()),
+          device(model.parameters[i].device()),
+          accumulator(torch::autograd::impl::grad_accumulator(model.parameters[i])) {}
     size_t index;
     at::ScalarType dtype;
     at::Device device;
@@ -200,6 +205,7 @@ void Models::add_model(Group& group, std::unique_ptr<Model> model) {
   for (size_t i = 0; i < model->parameters.size(); ++i) {
     owners_[model->parameters[i].unsafeGetTensorImpl()] = Owner{model.get(), i};
   }
+  model->number = ++prepared_;
   models_.push_back(std::move(model));
 }
 
@@ -240,20 +246,30 @@ void Models::begin_anew() {
 }
 
 std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
-  ska::flat_hash_map<Model*, std::vector<size_t>> reached;
+  std::vector<Reached> result;
+  Reached* last = nullptr;  // leaves of a model come one after the other, mostly
   visit_leaves(loss, [&](const at::Tensor& leaf) {
     const auto owner = owners_.find(leaf.unsafeGetTensorImpl());
-    if (owner != owners_.end()) {
-      reached[owner->second.model].push_back(owner->second.index);
+    if (owner == owners_.end()) {
+      return;
     }
+    Model* const model = owner->second.model;
+    if (!last || last->model != model) {
+      auto it = std::find_if(result.begin(), result.end(), [&](const Reached& r) { return r.model == model; });
+      if (it == result.end()) {
+        it = result.insert(it, Reached{model, 0, {}});
+        it->indices.reserve(model->parameters.size());
+      }
+      last = &*it;
+    }
+    last->indices.push_back(owner->second.index);
   });
-  std::vector<Reached> result;
-  for (const auto& model : models_) {
-    const auto it = reached.find(model.get());
-    if (it != reached.end()) {
-      result.push_back(Reached{model.get(), it->second.size(), std::move(it->second)});
-    }
+  for (Reached& r : result) {
+    r.parameters = r.indices.size();
   }
+  // The order in which graphs are walked is nothing that ranks would agree on.
+  std::sort(result.begin(), result.end(),
+            [](const Reached& a, const Reached& b) { return a.model->number < b.model->number; });
   return result;
 }
 
@@ -291,28 +307,35 @@ bool Models::fix_graph(const Reached& reached) {
 /// Builds the model's reducer if there is none for the parameters that are trained now, and arms it.
 void Models::make_ready(Group& group, const Reached& reached) {
   Model& model = *reached.model;
-  std::vector<Model::Trained> trained;
+  // Compared in place: nothing is built where nothing has changed, which is at every step but the first.
+  size_t count = 0;
+  bool changed = false;
   for (size_t i = 0; i < model.parameters.size(); ++i) {
     if (trainable(model.parameters[i])) {
-      trained.push_back({i, model.parameters[i].scalar_type(), model.parameters[i].device(),
-                         torch::autograd::impl::grad_accumulator(model.parameters[i])});
+      changed = changed || count >= model.trained.size() || !(Model::Trained(model, i) == model.trained[count]);
+      ++count;
     }
   }
+  changed = changed || count != model.trained.size();
   const DistributedDataParallelOptions& options = state().control.ddp;
-  const bool partly = reached.parameters != trained.size();
+  const bool partly = reached.parameters != count;
   if (partly && options.find_unused_parameters == std::optional<bool>(false)) {
     throw_unused(reached);
   }
-  const bool changed = !(trained == model.trained);
   if (!model.reducer || changed || (partly && !model.find_unused && !options.static_graph)) {
     model.drop_reducer();  // its hooks go first
     model.fixed.clear();
     // With a static graph the reducer finds them out by itself, in its first backward.
     model.find_unused = !options.static_graph &&
                         (partly || options.find_unused_parameters.value_or(false) || (model.find_unused && !changed));
-    model.trained = trained;
+    model.trained.clear();
+    for (size_t i = 0; i < model.parameters.size(); ++i) {
+      if (trainable(model.parameters[i])) {
+        model.trained.emplace_back(model, i);
+      }
+    }
     ReducerArguments arguments;
-    for (const Model::Trained& t : trained) {
+    for (const Model::Trained& t : model.trained) {
       arguments.names[arguments.parameters.size()] = model.names[t.index];
       arguments.parameters.push_back(model.parameters[t.index]);
       arguments.sparse.push_back(model.sparse[t.index]);

@@ -74,6 +74,7 @@ class Models {
   static void make_ready(Group& group, const Reached& reached);
   static void agree_on_buffers(Group& group, Model& model);
 
+  int64_t prepared_ = 0;                        // models, ever
   std::vector<std::unique_ptr<Model>> models_;  // in the order of preparation, which is the same on all ranks
   std::unordered_map<const c10::TensorImpl*, Owner> owners_;
 };
