@@ -1,12 +1,10 @@
 //===- Operations.cpp -----------------------------------------------------===//
 #include "infer/Operations.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/YAMLTraits.h"
-#include <map>
+#include "rules/Yaml.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
-
-LLVM_YAML_IS_STRING_MAP(std::vector<std::string>)
 
 namespace migrate {
 
@@ -44,32 +42,59 @@ static const std::pair<const char *, Operation> Kinds[] = {
     {"loss-module", Operation::LossModule},
 };
 
-Expected<OperationTable> OperationTable::load(StringRef RulesDir) {
-  std::string Path = (RulesDir + "/operations.yaml").str();
-  ErrorOr<std::unique_ptr<MemoryBuffer>> Buffer = MemoryBuffer::getFile(Path);
-  if (!Buffer)
-    return createStringError(Buffer.getError(), "the operation table '" + Path + "' can't be read");
-  std::string Message;
-  yaml::Input In((*Buffer)->getBuffer(), nullptr,
-                 [](const SMDiagnostic &D, void *Ctx) {
-                   raw_string_ostream OS(*static_cast<std::string *>(Ctx));
-                   OS << D.getLineNo() << ":" << D.getColumnNo() + 1 << ": " << D.getMessage();
-                 },
-                 &Message);
-  std::map<std::string, std::vector<std::string>> Text;
-  In >> Text;
-  if (In.error())
-    return createStringError(In.error(), Path + ":" + Message);
-  OperationTable Table;
-  for (const auto &[Kind, Names] : Text) {
-    const auto *It = find_if(Kinds, [&, K = Kind](const auto &Entry) { return K == Entry.first; });
+namespace {
+
+/// Visits the rows of one table, with their places; what is wrong is an error with file, line and column.
+Error readRows(StringRef Path, function_ref<void(YamlFile &, const YamlValue &, Operation)> Visit) {
+  Expected<YamlFile> File = YamlFile::read(Path, "no row in this table");
+  if (!File)
+    return File.takeError();
+  if (File->root().What != YamlValue::Kind::Map)
+    File->fail(File->root().Where, "kinds of operations and lists of names are wanted here");
+  for (const auto &[Kind, Names] : File->root().Fields) {
+    const auto *It = find_if(Kinds, [&, K = StringRef(Kind.Text)](const auto &Entry) { return K == Entry.first; });
     if (It == std::end(Kinds))
-      return createStringError(inconvertibleErrorCode(), Path + ": unknown kind of operation '" + Kind + "'");
-    for (const std::string &Name : Names)
-      if (!Table.Rows.try_emplace(Name, It->second).second)
-        return createStringError(inconvertibleErrorCode(), Path + ": '" + Name + "' stands in the table twice");
+      File->fail(Kind.Where, "unknown kind of operation '" + Kind.Text + "'");
+    else
+      File->each(Names, [&](const YamlValue &Name) {
+        if (File->text(Name).empty())
+          File->fail(Name.Where, "a name is wanted here");
+        else
+          Visit(*File, Name, It->second);
+      });
   }
+  return File->takeError();
+}
+
+} // namespace
+
+Expected<OperationTable> OperationTable::load(StringRef RulesDir) {
+  OperationTable Table;
+  if (Error E =
+          readRows((RulesDir + "/operations.yaml").str(), [&](YamlFile &File, const YamlValue &Name, Operation Kind) {
+            if (!Table.Rows.try_emplace(Name.Text, Kind).second)
+              File.fail(Name.Where, "'" + Name.Text + "' stands in the table twice");
+          }))
+    return E;
   return Table;
+}
+
+Error OperationTable::add(StringRef Dir, bool Wins) {
+  std::string Path = (Dir + "/operations.yaml").str();
+  if (!sys::fs::exists(Path))
+    return Error::success();
+  StringMap<Operation> New;
+  if (Error E = readRows(Path, [&](YamlFile &File, const YamlValue &Name, Operation Kind) {
+        bool InPlace;
+        if (StringRef(Name.Text).contains("::") && find(Name.Text, InPlace))
+          File.fail(Name.Where, "the tool's own table has '" + Name.Text + "' already");
+        else if (!New.try_emplace(Name.Text, Kind).second || (!Wins && Own.count(Name.Text)))
+          File.fail(Name.Where, "'" + Name.Text + "' stands in the tables twice");
+      }))
+    return E;
+  for (const auto &Row : New)
+    Own[Row.first()] = Row.second;
+  return Error::success();
 }
 
 const Operation *OperationTable::find(StringRef Qualified, bool &InPlace) const {
