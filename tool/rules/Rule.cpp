@@ -182,21 +182,20 @@ private:
     std::string Line = R.Match;
     std::replace(Line.begin(), Line.end(), '\n', ' ');
     StringRef Code = StringRef(Line).trim();
+    size_t Offset = Code.data() - Line.data(); // the parser moves `Code` along
     Diagnostics Diag;
     R.Matcher = Parser::parseMatcherExpression(Code, nullptr, nullptr, &Diag);
     if (R.Matcher)
       return;
-    size_t Offset = 0;
     std::string Message = Diag.toString();
     if (!Diag.errors().empty() && !Diag.errors().front().Messages.empty()) {
       SourceLocation At = Diag.errors().front().Messages.front().Range.Start;
-      Offset = At.Column > 0 ? At.Column - 1 : 0;
+      Offset += At.Column > 0 ? At.Column - 1 : 0;
       // "1:17: Matcher not found: foo": that is a column of the joined lines.
       StringRef Rest = StringRef(Message).split('\n').first;
       if (At.Line > 0 && Rest.consume_front(std::to_string(At.Line) + ":" + std::to_string(At.Column) + ": "))
         Message = Rest.str();
     }
-    Offset += Line.find(Code);
     File.fail(V.placeOf(std::min(Offset, R.Match.size())), "`match` is no AST matcher: " + StringRef(Message).trim());
   }
 
