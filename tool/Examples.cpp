@@ -16,6 +16,7 @@ const char *const UsualProgram = R"cpp(#include <torch/torch.h>
 
 #include <cstdio>
 #include <fstream>
+#include <random>
 #include <string>
 
 int main() {

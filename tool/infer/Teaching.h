@@ -18,16 +18,18 @@ struct Teaching {
   llvm::StringSet<> Saves;   ///< functions that write a checkpoint: the same, and the others wait
   llvm::StringSet<> Devices; ///< functions, or classes with methods and conversions, that give a device
 
-  bool isLogger(llvm::StringRef Function) const { return Loggers.contains(plain(Function)); }
-  bool isSave(llvm::StringRef Function) const { return Saves.contains(plain(Function)); }
+  bool isLogger(llvm::StringRef Function) const { return !Loggers.empty() && Loggers.contains(plain(Function)); }
+  bool isSave(llvm::StringRef Function) const { return !Saves.empty() && Saves.contains(plain(Function)); }
   /// Runs on the main process only.
   bool isMainOnly(llvm::StringRef Function) const { return isLogger(Function) || isSave(Function); }
   /// A function that was taught, or a method of a class that was.
   bool givesDevice(llvm::StringRef Function) const {
+    if (Devices.empty())
+      return false;
     std::string Name = plain(Function);
     return Devices.contains(Name) || Devices.contains(llvm::StringRef(Name).rsplit("::").first);
   }
-  bool isDevice(llvm::StringRef Class) const { return Devices.contains(plain(Class)); }
+  bool isDevice(llvm::StringRef Class) const { return !Devices.empty() && Devices.contains(plain(Class)); }
 
   /// A name without template arguments; `operator<` has none.
   static std::string plain(llvm::StringRef Name) {
