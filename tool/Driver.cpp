@@ -1,5 +1,6 @@
 //===- Driver.cpp ---------------------------------------------------------===//
 #include "Driver.h"
+#include "Examples.h"
 #include "Migrator.h"
 #include "project/Git.h"
 #include "report/Explain.h"
@@ -25,44 +26,116 @@ public:
   Run(const Options &O, raw_ostream &Out, raw_ostream &Err) : O(O), Out(Out), Err(Err) {}
 
   int operator()() {
-    std::string RulesDir = findRulesDir(O.RulesDir, O.Executable);
-    if (O.ListRules || !O.Explain.empty()) {
-      std::optional<RuleSet> Rules = take(RuleSet::load(RulesDir));
-      (void)take(OperationTable::load(RulesDir));
-      return !Failed && explain(*Rules, O.Explain, Out, Err) ? NothingToDo : Usage;
-    }
+    if (O.ListRules || !O.Explain.empty())
+      return explainRules();
+    if (O.Test)
+      return testRules();
     Tree = take(openProject(O.BuildDir, O.Sources, O.Flags));
     if (Failed || !recover())
       return Usage;
-    Parsing.ResourceDir = findResourceDir(O.ResourceDir, O.Executable);
-    if (Parsing.ResourceDir.empty()) {
-      Err << "accelerate-migrate: error: Clang's own headers aren't found; name their folder with --resource-dir "
-             "(`clang-19 -print-resource-dir` prints it)\n";
+    Configured.emplace(configuration(), Tree->DiffRoot);
+    std::vector<std::string> Sources;
+    for (const std::vector<UnitCommand> *Units : {&Tree->Units, &Tree->CudaUnits})
+      for (const UnitCommand &Unit : *Units)
+        Sources.push_back(Unit.Source);
+    Configured->find(Sources);
+    if (!prepareParsing())
       return Usage;
-    }
-    Parsing.Precompile = O.Precompile;
-    Parsing.SkipBodies = O.SkipBodies;
-    Parsing.RuntimeInclude = runtimeInclude();
-
-    Identity = toolIdentity() + RuleSet::digest(RulesDir);
-    for (const char *Variable : {"CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS"})
-      if (const char *Value = std::getenv(Variable)) // Clang reads it
-        Identity += std::string(" ") + Variable + "=" + Value;
     if (O.Cache) {
       Runs = Cache(cacheFolder("runs"));
       Lists = Cache(cacheFolder("lists"));
     }
     if (std::optional<int> Code = sayAgain())
       return *Code;
-
-    std::optional<RuleSet> Rules = take(RuleSet::load(RulesDir));
-    std::optional<OperationTable> Table = take(OperationTable::load(RulesDir));
-    if (Failed)
+    if (Error E = Configured->load()) {
+      error(llvm::toString(std::move(E)));
       return Usage;
-    return migrate(*Rules, *Table);
+    }
+    return migrate();
   }
 
 private:
+  ConfigurationOptions configuration() const {
+    return {findRulesDir(O.RulesDir, O.Executable), O.Rules, O.Config, O.NoConfig};
+  }
+
+  /// The rules that are in force for a file in the current folder.
+  int explainRules() {
+    SmallString<256> Here;
+    sys::fs::current_path(Here);
+    std::string Source = (realPathOf(Here) + "/source.cpp");
+    Configured.emplace(configuration(), "/");
+    Configured->find({Source});
+    if (Error E = Configured->load()) {
+      error(llvm::toString(std::move(E)));
+      return Usage;
+    }
+    return explain(Configured->of(Source), O.Explain, Out, Err) ? NothingToDo : Usage;
+  }
+
+  /// `accelerate-migrate test DIR...`
+  int testRules() {
+    if (O.Sources.empty()) {
+      error("`test` wants the folder of the rules: accelerate-migrate test DIR -- FLAGS");
+      return Usage;
+    }
+    UnitCommand Command;
+    if (O.Flags.empty()) {
+      Tree = take(openProject(O.BuildDir, {}, {}));
+      if (Failed)
+        return Usage;
+      if (Tree->Units.empty()) {
+        error("no unit in '" + Tree->BuildDir + "', whose flags would be those of examples; give some after `--`");
+        return Usage;
+      }
+      Command = Tree->Units.front();
+    } else {
+      SmallString<256> Here;
+      sys::fs::current_path(Here);
+      Command.Source = Command.Command.Filename = "example.cpp";
+      Command.Command.Directory = Here.str();
+      Command.Command.CommandLine = {"clang++"};
+      append_range(Command.Command.CommandLine, O.Flags);
+      Command.Command.CommandLine.push_back(Command.Source);
+    }
+    bool Held = true;
+    for (const std::string &Dir : O.Sources) {
+      ConfigurationOptions Options = configuration();
+      if (O.Config.empty())
+        Options.Ignore = true; // a folder of rules is looked at by itself
+      if (realPathOf(Dir) != realPathOf(Options.BuiltIn))
+        Options.Folders.push_back(Dir);
+      Configured.emplace(Options, "/");
+      Configured->find({});
+      if (Error E = Configured->load()) {
+        error(llvm::toString(std::move(E)));
+        return Usage;
+      }
+      if (!prepareParsing())
+        return Usage;
+      Held &= testExamples(O, Dir, *Configured, Command, Parsing, Identity, Out, Err);
+    }
+    return Held ? NothingToDo : Pending;
+  }
+
+  bool prepareParsing() {
+    Parsing.ResourceDir = findResourceDir(O.ResourceDir, O.Executable);
+    if (Parsing.ResourceDir.empty()) {
+      Err << "accelerate-migrate: error: Clang's own headers aren't found; name their folder with --resource-dir "
+             "(`clang-19 -print-resource-dir` prints it)\n";
+      return false;
+    }
+    Parsing.Precompile = O.Precompile;
+    Parsing.SkipBodies = O.SkipBodies;
+    Parsing.RuntimeInclude = runtimeInclude();
+
+    Identity = toolIdentity() + Configured->patternsDigest();
+    for (const char *Variable : {"CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS"})
+      if (const char *Value = std::getenv(Variable)) // Clang reads it
+        Identity += std::string(" ") + Variable + "=" + Value;
+    return true;
+  }
+
   template <typename T> std::optional<T> take(Expected<T> Value) {
     if (Value)
       return std::move(*Value);
@@ -112,6 +185,7 @@ private:
   std::string runKey() const {
     std::vector<std::string> Owned = {
         Identity,
+        Configured->digest(),
         Tree->SourceRoot,
         Tree->BuildDir,
         Tree->DiffRoot,
@@ -192,7 +266,7 @@ private:
     Runs.prune(64u << 20);
   }
 
-  int migrate(const RuleSet &Rules, const OperationTable &Table) {
+  int migrate() {
     std::string Printed, Said;
     raw_string_ostream PrintedOS(Printed), SaidOS(Said);
     SaidOS.enable_colors(false);
@@ -205,8 +279,8 @@ private:
     }
     ReaderOptions Reading{Parsing, O.Prefilter, O.Cache, O.Isolate, O.Jobs, Identity};
     StatusLine Status(Err, !O.Quiet);
-    Reader Units(*Tree, Rules, Reading, Status);
-    Migrator M(O, *Tree, Rules, Table, Parsing, Units, PrintedOS, SaidOS);
+    Reader Units(*Tree, Configured->patterns(), Reading, Status);
+    Migrator M(O, *Tree, *Configured, Parsing, Units, PrintedOS, SaidOS);
     Final = M.run();
     Status.clear();
     int Code = finish(PrintedOS, SaidOS);
@@ -261,6 +335,7 @@ private:
   const Options &O;
   raw_ostream &Out, &Err;
   std::optional<Project> Tree;
+  std::optional<Configurations> Configured;
   ParseOptions Parsing;
   std::string Identity, Key;
   Cache Runs, Lists;

@@ -27,6 +27,10 @@ struct Options {
   enum class Format { Diff, Json } Output = Format::Diff;
   VerifyMode Verify = VerifyMode::Parse;
   bool InPlace = false, AllowDirty = false, AllowErrors = false, Quiet = false, ListRules = false;
+  std::vector<std::string> Rules; ///< folders of users' rules
+  std::string Config;             ///< in place of the `.accelerate-migrate.yaml` that is found
+  bool NoConfig = false;
+  bool Test = false; ///< run the examples of the rules in the folders `Sources`
   /// What makes a run quick; each can be left out, and changes nothing but the time.
   bool Prefilter = true, Cache = true, Precompile = true, SkipBodies = true, Isolate = true;
   bool Statistics = false;
@@ -43,6 +47,7 @@ struct ProgramResult {
   std::vector<std::string> Units;
   std::string Reason;      ///< of a refusal
   bool Incomplete = false; ///< some of it doesn't compile here, and wasn't understood
+  size_t Silent = 0;       ///< findings that are switched off
 };
 
 struct Result {

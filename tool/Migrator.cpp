@@ -29,14 +29,23 @@ const std::string &Migrator::text(const std::string &Path, const Overlay &Edited
   return It->second;
 }
 
+const InForce &Migrator::inForce(const Program &P) const {
+  ir::Range Main = P.Main == ir::None ? ir::Range() : P.Code.Functions[P.Main].Where;
+  if (Main.valid())
+    return Configured.of(P.Code.Files[Main.File].Path);
+  return Configured.of(P.Sources.empty() ? "" : P.Sources.front());
+}
+
 /// Links the units into programs, and applies the rules to each.
 std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const Overlay &Edited) {
   std::vector<Plan> Plans;
   FileTexts Texts = [&](const std::string &Path) -> const std::string & { return text(Path, Edited); };
   std::vector<ir::Unit> Unused;
   for (Program &P : link(std::move(Read), Tree, Unused)) {
+    const InForce &Here = inForce(P);
+    P.Taught = Here.Taught;
     Roles R(P);
-    Findings F = Interpreter(P, R, Table).run();
+    Findings F = Interpreter(P, R, Here.Table).run();
     auto Slice = [&](const ir::Range &Where) {
       return Where.valid() ? Texts(P.Code.Files[Where.File].Path).substr(Where.Begin, Where.End - Where.Begin) : "";
     };
@@ -44,12 +53,12 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
       dump(O.Dump, P, R, F, Tree, Texts, Out);
     Plan &New = Plans.emplace_back();
     if (trains(P.Code)) {
-      New.M = applyRules(P, deriveFacts(P, R, F, Slice), Rules, Texts);
+      New.M = applyRules(P, deriveFacts(P, R, F, Slice), Here.Rules, Texts);
       if (!P.Code.Distributed.empty())
         refuseDistributed(P, New.M);
       if (!New.M.Edits.empty() && !Tree.BuildDir.empty())
         for (const std::string &Target : targets(P, New.M))
-          linkRuntime(Tree, Target, Rules, Texts, New.M);
+          linkRuntime(Tree, Target, Here.Rules, Texts, New.M);
     }
     New.P = std::move(P);
   }
@@ -74,7 +83,7 @@ std::vector<std::string> Migrator::targets(const Program &P, const Migration &M)
 void Migrator::refuseDistributed(const Program &P, Migration &M) const {
   M.Findings.clear();
   M.Edits.clear();
-  for (const Rule *R : Rules.byFact("distributed-already")) {
+  for (const Rule *R : inForce(P).Rules.byFact("distributed-already")) {
     Finding X;
     X.Code = R->Code;
     X.Name = R->Name;
@@ -112,7 +121,9 @@ void Migrator::leftOver(const std::vector<ir::Unit> &Unused) {
     for (const ir::Expr &E : U.Exprs) {
       if (!isBackward(E) || !E.Where.valid())
         continue;
-      for (const Rule *R : Rules.byFact("no-program")) {
+      for (const Rule *R : Configured.of(U.Source).Rules.byFact("no-program")) {
+        if (silences(R, U.Files[E.Where.File].Path, E.Where.Line, R->Code, R->Name))
+          continue;
         Finding X;
         X.Code = R->Code;
         X.Name = R->Name;
@@ -155,7 +166,7 @@ void Migrator::cudaUnits(std::vector<Plan> &Plans) {
     uint32_t Line = trainingLine(text(Unit.Source, {}));
     if (Line == 0)
       continue;
-    for (const Rule *R : Rules.byFact("cuda-unit")) {
+    for (const Rule *R : Configured.of(Unit.Source).Rules.byFact("cuda-unit")) {
       Finding X;
       X.Code = R->Code;
       X.Name = R->Name;
@@ -175,7 +186,7 @@ void Migrator::cudaUnits(std::vector<Plan> &Plans) {
                        });
         return Linked != Tree.Targets.end() ? Linked->second.count(Unit.Target) != 0 : !Program && trains(Of.P.Code);
       };
-      if (none_of(Plans, Concerns))
+      if (none_of(Plans, Concerns) && !silences(R, X.Path, X.Line, X.Code, X.Name))
         Final.Findings.push_back(X);
       for (Plan &Of : Plans)
         if (Concerns(Of))
@@ -195,6 +206,12 @@ void Migrator::decide(Plan &Of) {
       });
     });
   Of.Broken = !Of.P.Code.Errors.empty();
+  // What is switched off isn't said, but half a migration is worse than none: the program is left alone.
+  for (Finding &F : Of.M.Findings) {
+    F.Silent = silences(inForce(Of.P).Rules.byCode(F.Code), F.Path, F.Line, F.Code, F.Name);
+    Of.Result.Silent += F.Silent;
+  }
+  std::string LeftAlone = silencedEdit(Of);
   auto Refusal = find_if(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Refusal; });
   // What stands in code that doesn't compile wasn't understood.
   bool EditsBroken = Of.Broken && any_of(Of.P.Code.Functions, [&](const ir::Function &F) {
@@ -214,7 +231,11 @@ void Migrator::decide(Plan &Of) {
   } else if (Refusal != Of.M.Findings.end()) {
     Of.Result.What = Verdict::Refused;
     Of.Result.Reason = Refusal->Code + " " + Refusal->Name + " at " + Tree.display(Refusal->Path) + ":" +
-                       std::to_string(Refusal->Line);
+                       std::to_string(Refusal->Line) + (Refusal->Silent ? ", switched off" : "");
+    Of.M.Edits.clear();
+  } else if (!LeftAlone.empty()) {
+    Of.Result.What = Verdict::Refused;
+    Of.Result.Reason = LeftAlone;
     Of.M.Edits.clear();
   } else if (Of.M.Edits.empty()) {
     Of.Result.What = Verdict::NothingToDo;
@@ -224,8 +245,78 @@ void Migrator::decide(Plan &Of) {
   Of.Result.Incomplete = Of.Broken;
   for (Finding &F : Of.M.Findings) {
     F.Incomplete = Of.Broken && Of.P.Code.Distributed.empty();
-    if (none_of(Final.Findings, [&](const Finding &Other) { return Other.key() == F.key(); }))
+    if (!F.Silent && none_of(Final.Findings, [&](const Finding &Other) { return Other.key() == F.key(); }))
       Final.Findings.push_back(F);
+  }
+}
+
+/// Whether a rule is switched off, by the configuration or by a comment.
+bool Migrator::silences(const Rule *R, const std::string &Path, uint32_t Line, StringRef Code, StringRef Name) {
+  bool Silent = R && R->Off;
+  if (Path.empty() || Line == 0)
+    return Silent;
+  auto [It, New] = Comments.try_emplace(Path);
+  if (New && Tree.owns(Path))
+    It->second = Suppressions::in(text(Path, {}));
+  for (const Suppression &S : It->second.All)
+    if (S.First <= Line && Line <= S.Last && (S.Code == Code || S.Code == Name)) {
+      Silenced.insert({Path, S.Line, S.Code});
+      Silent = true;
+    }
+  return Silent;
+}
+
+/// Why a program with edits is left alone: one of them is switched off.
+std::string Migrator::silencedEdit(Plan &Of) {
+  std::string Why;
+  for (const Edit &E : Of.M.Edits)
+    if (!StringRef(E.Path).ends_with(".txt") &&
+        silences(inForce(Of.P).Rules.byCode(E.Code), E.Path, E.Line, E.Code, E.Name) && Why.empty())
+      Why = E.Code + " " + E.Name + " at " + Tree.display(E.Path) + ":" + std::to_string(E.Line) + ", switched off";
+  return Why;
+}
+
+/// Comments that switch off what doesn't occur, or what there isn't.
+void Migrator::checkSuppressions(const std::vector<Plan> &Plans) {
+  std::set<std::tuple<std::string, unsigned, unsigned>> Said;
+  auto Report = [&](const RuleSet &Rules, StringRef Fact, const std::string &Path, const Suppression &At,
+                    const std::string &What) {
+    if (!Said.insert({Path, At.Line, At.Column}).second)
+      return;
+    for (const Rule *R : Rules.byFact(Fact)) {
+      if (R->Off)
+        continue;
+      Finding X;
+      X.Code = R->Code;
+      X.Name = R->Name;
+      X.Level = R->Level;
+      X.Message = What;
+      X.Path = Path;
+      X.Line = At.Line;
+      X.Column = At.Column;
+      Final.Findings.push_back(std::move(X));
+    }
+  };
+  for (const Plan &Of : Plans) {
+    // Elsewhere no rule was asked, or not all that they would have found is known.
+    if (!trains(Of.P.Code) || Of.Broken || !Of.P.Code.Distributed.empty())
+      continue;
+    const RuleSet &Rules = inForce(Of.P).Rules;
+    for (const ir::File &File : Of.P.Code.Files) {
+      if (!File.Project)
+        continue;
+      auto [It, New] = Comments.try_emplace(File.Path);
+      if (New)
+        It->second = Suppressions::in(text(File.Path, {}));
+      for (const Suppression &S : It->second.Malformed)
+        Report(Rules, "bad-suppression", File.Path, S, S.Code);
+      for (const Suppression &S : It->second.All)
+        if (!Rules.byCode(S.Code))
+          Report(Rules, "bad-suppression", File.Path, S, "there is no rule '" + S.Code + "' to switch off");
+        else if (!Silenced.count({File.Path, S.Line, S.Code}))
+          Report(Rules, "unused-suppression", File.Path, S,
+                 "'" + S.Code + "' has nothing to say here: take it out of this comment");
+    }
   }
 }
 
@@ -233,7 +324,7 @@ void Migrator::decide(Plan &Of) {
 void Migrator::refuse(Plan &Of, StringRef Code, std::string Message) {
   Finding X;
   X.Code = Code.str();
-  if (const Rule *R = Rules.byCode(Code))
+  if (const Rule *R = inForce(Of.P).Rules.byCode(Code))
     X.Name = R->Name;
   X.Level = Severity::Refusal;
   X.Message = std::move(Message);
@@ -349,7 +440,7 @@ bool Migrator::verify(std::vector<Plan> &Plans) {
     Whole.Isolate = O.Isolate;
     Whole.Jobs = O.Jobs;
     StatusLine Status(Err, !O.Quiet);
-    if (!compiles(Plans, Reader(Touched, Rules, Whole, Status).read(Edited)))
+    if (!compiles(Plans, Reader(Touched, Configured.patterns(), Whole, Status).read(Edited)))
       return false;
   }
   bool All = true;
@@ -386,6 +477,7 @@ Result Migrator::run() {
   cudaUnits(Plans);
   for (Plan &Of : Plans)
     decide(Of);
+  checkSuppressions(Plans);
   // Each round refuses a program at least, so it ends.
   while (true) {
     while (disagreements(Plans))
@@ -416,7 +508,7 @@ Result Migrator::run() {
   for (Plan &Of : Plans)
     Final.Programs.push_back(std::move(Of.Result));
   for (const Reader::SkippedProgram &Skipped : Units.skippedPrograms())
-    Final.Programs.push_back({Skipped.Name, Verdict::NothingToDo, Skipped.Units, "", false});
+    Final.Programs.push_back({Skipped.Name, Verdict::NothingToDo, Skipped.Units, "", false, 0});
   llvm::stable_sort(Final.Programs, [](const ProgramResult &A, const ProgramResult &B) { return A.Name < B.Name; });
   llvm::stable_sort(Final.Findings, [](const Finding &A, const Finding &B) { return A.key() < B.key(); });
   return std::move(Final);

@@ -3,7 +3,8 @@
 #define ACCELERATE_MIGRATE_MIGRATOR_H
 
 #include "Driver.h"
-#include "infer/Operations.h"
+#include "rules/Configuration.h"
+#include "rules/Suppressions.h"
 #include "units/Reader.h"
 
 namespace migrate {
@@ -13,9 +14,9 @@ namespace migrate {
 /// only those with it that need the same files to be edited.
 class Migrator {
 public:
-  Migrator(const Options &O, const Project &Tree, const RuleSet &Rules, const OperationTable &Table,
-           const ParseOptions &Parsing, Reader &Units, llvm::raw_ostream &Out, llvm::raw_ostream &Err)
-      : O(O), Tree(Tree), Rules(Rules), Table(Table), Parsing(Parsing), Units(Units), Out(Out), Err(Err) {}
+  Migrator(const Options &O, const Project &Tree, const Configurations &Configured, const ParseOptions &Parsing,
+           Reader &Units, llvm::raw_ostream &Out, llvm::raw_ostream &Err)
+      : O(O), Tree(Tree), Configured(Configured), Parsing(Parsing), Units(Units), Out(Out), Err(Err) {}
 
   Result run();
 
@@ -34,6 +35,11 @@ private:
   const std::string &text(const std::string &Path, const Overlay &Edited);
   std::vector<Plan> analyse(std::vector<ir::Unit> Read, const Overlay &Edited);
   std::vector<std::string> targets(const Program &P, const Migration &M) const;
+  /// What the configuration of a program puts in force: that of the file with its `main`.
+  const InForce &inForce(const Program &P) const;
+  bool silences(const Rule *R, const std::string &Path, uint32_t Line, llvm::StringRef Code, llvm::StringRef Name);
+  std::string silencedEdit(Plan &Of);
+  void checkSuppressions(const std::vector<Plan> &Plans);
   void refuseDistributed(const Program &P, Migration &M) const;
   void reportErrors(const std::vector<ir::Unit> &Read);
   void leftOver(const std::vector<ir::Unit> &Unused);
@@ -47,12 +53,13 @@ private:
 
   const Options &O;
   const Project &Tree;
-  const RuleSet &Rules;
-  const OperationTable &Table;
+  const Configurations &Configured;
   const ParseOptions &Parsing;
   Reader &Units;
   llvm::raw_ostream &Out, &Err;
   std::map<std::string, std::string> Disk;
+  std::map<std::string, Suppressions> Comments;                      ///< by file
+  std::set<std::tuple<std::string, unsigned, std::string>> Silenced; ///< suppressions that did: file, line, code
   /// By source and target: what didn't compile before.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> Errors;
   Result Final;

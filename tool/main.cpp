@@ -50,8 +50,16 @@ static cl::opt<std::string> Explain("explain", cl::desc("Print a rule's page"), 
 static cl::opt<bool> ListRules("list-rules", cl::desc("List the rules"), cl::cat(Category));
 static cl::opt<std::string> Dump("dump", cl::desc("Print what was inferred instead: roles or placements"),
                                  cl::value_desc("what"), cl::cat(Category));
-static cl::opt<std::string> RulesDir("rules-dir", cl::desc("Folder of the rule files"), cl::value_desc("dir"),
+static cl::opt<std::string> RulesDir("rules-dir", cl::desc("Folder of the tool's own rules"), cl::value_desc("dir"),
                                      cl::cat(Category));
+static cl::list<std::string> Rules("rules",
+                                   cl::desc("Folder of rules of your own, beside the tool's (may be repeated)"),
+                                   cl::value_desc("dir"), cl::cat(Category));
+static cl::opt<std::string> Config("config",
+                                   cl::desc("Configuration (default: the nearest .accelerate-migrate.yaml above the "
+                                            "file with the program's main)"),
+                                   cl::value_desc("file"), cl::cat(Category));
+static cl::opt<bool> NoConfig("no-config", cl::desc("Don't look for .accelerate-migrate.yaml"), cl::cat(Category));
 static cl::opt<std::string> ResourceDir("resource-dir", cl::desc("Clang's resource folder"), cl::value_desc("dir"),
                                         cl::cat(Category));
 static cl::opt<std::string> RuntimeInclude("runtime-include", cl::desc("Folder of accelerate/accelerate.h"),
@@ -59,6 +67,9 @@ static cl::opt<std::string> RuntimeInclude("runtime-include", cl::desc("Folder o
 
 static const char *const Overview =
     "Reads C++ LibTorch training code written for one device and prints the diff that makes it train on many.\n\n"
+    "accelerate-migrate test DIR -- FLAGS runs the examples of the rules in DIR, compiled with FLAGS or like the "
+    "first\n"
+    "unit of the build folder (-p).\n\n"
     "exit status: 0 nothing to do, or everything applied with --in-place; 1 edits or findings pending;\n"
     "             2 usage, configuration or rule error; 3 a unit could not be parsed; 4 verification failed";
 
@@ -74,7 +85,10 @@ int main(int Argc, char **Argv) {
   std::vector<const char *> Own;
   int I = 0;
   for (; I != Argc && StringRef(Argv[I]) != "--"; ++I)
-    Own.push_back(Argv[I]);
+    if (I == 1 && StringRef(Argv[I]) == "test")
+      O.Test = true;
+    else
+      Own.push_back(Argv[I]);
   for (++I; I < Argc; ++I)
     O.Flags.push_back(Argv[I]);
 
@@ -105,6 +119,9 @@ int main(int Argc, char **Argv) {
   O.ListRules = ListRules;
   O.Dump = Dump;
   O.RulesDir = RulesDir;
+  O.Rules.assign(Rules.begin(), Rules.end());
+  O.Config = Config;
+  O.NoConfig = NoConfig;
   O.ResourceDir = ResourceDir;
   O.RuntimeInclude = RuntimeInclude;
   O.Executable = sys::fs::getMainExecutable(Argv[0], reinterpret_cast<void *>(&main));

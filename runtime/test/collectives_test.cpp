@@ -117,6 +117,9 @@ TEST_F(Collectives, BroadcastAndOutput) {
   int called = 0;
   accelerator.on_main_process([&] { ++called; });
   EXPECT_EQ(called, accelerator.is_main_process() ? 1 : 0);
+  accelerator.on_main_process(
+      [&](int more, const std::string& unit) { called += more + static_cast<int>(unit.size()); }, 2, "ab");
+  EXPECT_EQ(called, accelerator.is_main_process() ? 5 : 0);
   accelerator.wait_for_everyone();
 }
 

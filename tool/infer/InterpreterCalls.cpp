@@ -91,6 +91,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
   }
   if (std::optional<Value> V = special(E, X))
     return *V;
+  if (const OperationRow *Own = Table.findOwn(X.Name))
+    return withRows(E, X, &Own->Kind, operation(E, X, *Own, /*InPlace=*/false));
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); !Bodies.empty())
     return dispatched(E, X, Bodies);
   if (X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("operator()")) {
@@ -117,6 +119,15 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args)
       demandReplicated(Arg, eval(Arg), "printed");
     notWhole("its loop prints", E);
+    return Value::of(Placement::Replicated, E);
+  }
+  if (X.Kind == ExprKind::Call && P.Taught.isMainOnly(Name)) {
+    bool Saves = P.Taught.isSave(Name);
+    if (Saves && Divergent > 0)
+      note("divergent-branch", E, Value(), "saves where not every rank comes along");
+    for (ir::ExprId Arg : X.Args)
+      demandReplicated(Arg, eval(Arg), Saves ? "saved" : "logged");
+    notWhole(Saves ? "its loop saves" : "its loop logs", E);
     return Value::of(Placement::Replicated, E);
   }
   if (Name == "std::move" || Name == "std::forward" || Name == "std::ref" || Name == "std::cref" ||

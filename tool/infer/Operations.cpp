@@ -1,11 +1,9 @@
 //===- Operations.cpp -----------------------------------------------------===//
 #include "infer/Operations.h"
+#include "rules/Yaml.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/YAMLParser.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
 
@@ -135,78 +133,69 @@ static bool annotate(StringRef Key, OperationRow &Row, StringRef Option) {
   return true;
 }
 
+namespace {
+
+/// Visits the rows of one table, with their places, annotations behind all others; what is wrong is an error with file,
+/// line and column.
+Error readRows(StringRef Path, function_ref<void(YamlFile &, const YamlValue &, StringRef, OperationRow)> Visit,
+               function_ref<void(YamlFile &, const YamlValue &, StringRef, StringRef, StringRef)> Annotate) {
+  Expected<YamlFile> File = YamlFile::read(Path, "no row in this table");
+  if (!File)
+    return File.takeError();
+  if (File->root().What != YamlValue::Kind::Map)
+    File->fail(File->root().Where, "kinds of operations and lists of names are wanted here");
+  for (bool Annotations : {false, true})
+    for (const auto &[Kind, Names] : File->root().Fields) {
+      OperationRow Ignored;
+      std::optional<OperationRow> Row = parseKind(Kind.Text);
+      bool Annotates = annotate(Kind.Text, Ignored, "");
+      if (!Row && !Annotates) {
+        if (!Annotations)
+          File->fail(Kind.Where, "unknown kind of operation '" + Kind.Text + "'");
+        continue;
+      }
+      if (Annotates != Annotations)
+        continue;
+      File->each(Names, [&, &Kind = Kind](const YamlValue &Item) {
+        OperationRow Operation = Row.value_or(OperationRow());
+        StringRef Name;
+        if (File->text(Item).empty())
+          File->fail(Item.Where, "a name is wanted here");
+        else if (!parseName(Item.Text, Name, Operation))
+          File->fail(Item.Where,
+                     "expected `name` or `name(parameter, parameter=default)`, not '" + Item.Text + "'");
+        else if (Annotates)
+          Annotate(*File, Item, Kind.Text, Name, Operation.Parameters.empty() ? "" : Operation.Parameters[0].Name);
+        else
+          Visit(*File, Item, Name, std::move(Operation));
+      });
+    }
+  return File->takeError();
+}
+
+/// Adds what an annotation says to its row.
+void annotateRow(StringMap<OperationRow> &Rows, YamlFile &File, const YamlValue &At, StringRef Key, StringRef Name,
+                 StringRef Option) {
+  if (auto It = Rows.find(Name); It != Rows.end())
+    annotate(Key, It->second, Option);
+  else
+    File.fail(At.Where, "'" + Name.str() + "' stands in no row of the table");
+}
+
+} // namespace
+
 Expected<OperationTable> OperationTable::load(StringRef RulesDir) {
-  std::string Path = (RulesDir + "/operations.yaml").str();
-  ErrorOr<std::unique_ptr<MemoryBuffer>> Buffer = MemoryBuffer::getFile(Path);
-  if (!Buffer)
-    return createStringError(Buffer.getError(), "the operation table '" + Path + "' can't be read");
-  std::string Message;
-  SourceMgr SM;
-  SM.setDiagHandler(
-      [](const SMDiagnostic &D, void *Ctx) {
-        std::string &First = *static_cast<std::string *>(Ctx);
-        if (First.empty())
-          raw_string_ostream(First) << D.getLineNo() << ":" << D.getColumnNo() + 1 << ": " << D.getMessage();
-      },
-      &Message);
-  yaml::Stream Stream((*Buffer)->getBuffer(), SM);
-  auto Fail = [&](yaml::Node *At, const Twine &What) {
-    if (Message.empty())
-      Stream.printError(At, What);
-    return createStringError(inconvertibleErrorCode(), Path + ":" + Message);
-  };
   OperationTable Table;
-  auto Document = Stream.begin();
-  auto *Root = Document == Stream.end() ? nullptr : dyn_cast_or_null<yaml::MappingNode>(Document->getRoot());
-  if (!Root)
-    return Message.empty() ? createStringError(inconvertibleErrorCode(), Path + ":1:1: expected `kind: [names]`")
-                           : Fail(nullptr, "");
-  struct Annotation {
-    std::string Key, Name, Option;
-    SMLoc Where;
-  };
-  std::vector<Annotation> Annotations;
-  for (yaml::KeyValueNode &Entry : *Root) {
-    auto *Key = dyn_cast_or_null<yaml::ScalarNode>(Entry.getKey());
-    if (!Key)
-      return Fail(Entry.getKey(), "expected a kind of operation");
-    SmallString<64> Storage;
-    std::string Kind = Key->getValue(Storage).str();
-    OperationRow Ignored;
-    std::optional<OperationRow> Row = parseKind(Kind);
-    bool Annotates = annotate(Kind, Ignored, "");
-    if (!Row && !Annotates)
-      return Fail(Key, "unknown kind of operation '" + Kind + "'");
-    auto *Names = dyn_cast_or_null<yaml::SequenceNode>(Entry.getValue());
-    if (!Names)
-      return Fail(Entry.getValue(), "expected a list of operations: `" + Kind + ": [relu, tanh]`");
-    for (yaml::Node &Node : *Names) {
-      auto *Scalar = dyn_cast<yaml::ScalarNode>(&Node);
-      if (!Scalar)
-        return Fail(&Node, "expected the name of an operation");
-      SmallString<64> NameStorage;
-      std::string Text = Scalar->getValue(NameStorage).str();
-      OperationRow Operation = Row.value_or(OperationRow());
-      StringRef Name;
-      if (!parseName(Text, Name, Operation))
-        return Fail(Scalar, "expected `name` or `name(parameter, parameter=default)`, not '" + Text + "'");
-      if (Annotates)
-        Annotations.push_back({Kind, Name.str(), Operation.Parameters.empty() ? "" : Operation.Parameters[0].Name,
-                               Scalar->getSourceRange().Start});
-      else if (!Table.Rows.try_emplace(Name, std::move(Operation)).second)
-        return Fail(Scalar, "'" + Name + "' stands in the table twice");
-    }
-  }
-  if (Stream.failed())
-    return Fail(nullptr, "");
-  for (const Annotation &A : Annotations) {
-    auto It = Table.Rows.find(A.Name);
-    if (It == Table.Rows.end()) {
-      SM.PrintMessage(A.Where, SourceMgr::DK_Error, "'" + A.Name + "' stands in no row of the table");
-      return Fail(nullptr, "");
-    }
-    annotate(A.Key, It->second, A.Option);
-  }
+  if (Error E = readRows(
+          (RulesDir + "/operations.yaml").str(),
+          [&](YamlFile &File, const YamlValue &At, StringRef Name, OperationRow Row) {
+            if (!Table.Rows.try_emplace(Name, std::move(Row)).second)
+              File.fail(At.Where, "'" + Name.str() + "' stands in the table twice");
+          },
+          [&](YamlFile &File, const YamlValue &At, StringRef Key, StringRef Name, StringRef Option) {
+            annotateRow(Table.Rows, File, At, Key, Name, Option);
+          }))
+    return E;
   return Table;
 }
 
@@ -216,6 +205,29 @@ const OperationRow *OperationTable::module(StringRef Class) const {
   Class.consume_back("Impl");
   auto It = Rows.find(Class);
   return It == Rows.end() ? nullptr : &It->second;
+}
+
+Error OperationTable::add(StringRef Dir, bool Wins) {
+  std::string Path = (Dir + "/operations.yaml").str();
+  if (!sys::fs::exists(Path))
+    return Error::success();
+  StringMap<OperationRow> New;
+  if (Error E = readRows(
+          Path,
+          [&](YamlFile &File, const YamlValue &At, StringRef Name, OperationRow Row) {
+            bool InPlace;
+            if (Name.contains("::") && find(Name, InPlace))
+              File.fail(At.Where, "the tool's own table has '" + Name.str() + "' already");
+            else if (!New.try_emplace(Name, std::move(Row)).second || (!Wins && Own.count(Name)))
+              File.fail(At.Where, "'" + Name.str() + "' stands in the tables twice");
+          },
+          [&](YamlFile &File, const YamlValue &At, StringRef Key, StringRef Name, StringRef Option) {
+            annotateRow(New, File, At, Key, Name, Option);
+          }))
+    return E;
+  for (const auto &Row : New)
+    Own[Row.first()] = Row.second;
+  return Error::success();
 }
 
 const OperationRow *OperationTable::find(StringRef Qualified, bool &InPlace) const {

@@ -84,6 +84,10 @@ class OperationTable {
 public:
   static llvm::Expected<OperationTable> load(llvm::StringRef RulesDir);
 
+  /// Reads the rows of a user's `operations.yaml`, if the folder has one: of own functions, by qualified name. If
+  /// `Wins`, a row stands in for one of a folder that was added before, which is an error otherwise.
+  llvm::Error add(llvm::StringRef Dir, bool Wins);
+
   /// The row for a qualified name: `at::Tensor::relu_`, `torch::nn::functional::relu` and `at::relu` are one
   /// operation, `relu`; modules are found by their class, `Conv2d`. `InPlace` tells the trailing underscore.
   const OperationRow *find(llvm::StringRef Qualified, bool &InPlace) const;
@@ -91,8 +95,14 @@ public:
   /// The row of a module's class, `torch::nn::Conv2d` or `torch::nn::Conv2dImpl`.
   const OperationRow *module(llvm::StringRef Class) const;
 
+  /// The row that a user wrote for a function, which counts more than the function's body.
+  const OperationRow *findOwn(llvm::StringRef Qualified) const {
+    auto It = Own.find(Qualified);
+    return It == Own.end() ? nullptr : &It->second;
+  }
+
 private:
-  llvm::StringMap<OperationRow> Rows;
+  llvm::StringMap<OperationRow> Rows, Own;
 };
 
 } // namespace migrate

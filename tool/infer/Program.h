@@ -2,6 +2,7 @@
 #ifndef ACCELERATE_MIGRATE_INFER_PROGRAM_H
 #define ACCELERATE_MIGRATE_INFER_PROGRAM_H
 
+#include "infer/Teaching.h"
 #include "ir/Unit.h"
 #include "project/Project.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -18,6 +19,7 @@ struct Program {
   std::vector<std::string> Sources, Targets; ///< of its units, side by side
   bool holds(const ir::Unit &U) const;
   ir::FuncId Main = ir::None;
+  Teaching Taught; ///< what its configuration says
   llvm::StringMap<ir::FuncId> ByUsr;
   llvm::StringMap<std::vector<ir::FuncId>> Overriders; ///< by the USR of what they override
 

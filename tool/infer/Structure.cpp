@@ -1,5 +1,6 @@
 //===- Structure.cpp ------------------------------------------------------===//
 #include "infer/Structure.h"
+#include "infer/Taught.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -14,6 +15,8 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 bool choosesCpu(const Program &P) {
+  if (!taughtDevices(P).empty())
+    return false;
   for (const ir::Expr &E : P.Code.Exprs) {
     StringRef Name = E.Name;
     if (Name.ends_with("::kCUDA") || Name.ends_with("DeviceType::CUDA") || Name == "at::Tensor::cuda" ||
@@ -44,6 +47,7 @@ public:
     batches();
     training();
     metrics();
+    mainProcessFacts(P, R, Text, Out);
     refusals();
     for (const auto &[Key, Note] : F.Notes)
       if (F.Trains || Note.Name != "outside-entropy")
@@ -154,6 +158,7 @@ private:
     bool Named = P.Code.type(Value).Kind == TypeKind::String; // "cuda:0"
     Fact D = fact(Default ? "device-default" : Named ? "device-indexed" : "device-chosen", Function);
     D.Nodes["value"] = X->Where;
+    ChosenDevices.push_back(Value);
     if (InInitializer)
       D.Texts["accelerator"] = "accelerate::Accelerator()";
     Out.add(std::move(D));
@@ -164,6 +169,7 @@ private:
     for (const ir::Expr &E : P.Code.Exprs)
       Asks |= E.Name == "accelerate::Accelerator::device";
     chooseDevices();
+    chooseTaughtDevices();
     for (const Fact &D : Out.all())
       Asks |= StringRef(D.Name).starts_with("device-");
   }
@@ -186,6 +192,29 @@ private:
             P.Code.type(expr(X.Value).Args[0]).Kind == TypeKind::Device)
           device(expr(X.Value).Args[1], Fn);
       });
+    }
+  }
+
+  /// Functions and classes of which the user says that they give a device.
+  void chooseTaughtDevices() {
+    std::set<ir::ExprId> Done;
+    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+      if (expr(E).Name == "accelerate::Accelerator::device")
+        P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
+    for (ir::ExprId E : ChosenDevices)
+      P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
+    std::set<ir::ExprId> InInitializers;
+    for (const ir::Function &Fn : P.Code.Functions)
+      for (const auto &[Field, Init] : Fn.Inits)
+        P.forEachExpr(Init, [&](ir::ExprId Sub) { InInitializers.insert(Sub); });
+    for (ir::ExprId E : taughtDevices(P)) {
+      if (!Done.insert(E).second || functionOf(E) == None)
+        continue;
+      Fact D = fact("device-chosen", functionOf(E));
+      D.Nodes["value"] = expr(E).Where;
+      if (InInitializers.count(E))
+        D.Texts["accelerator"] = "accelerate::Accelerator()";
+      Out.add(std::move(D));
     }
   }
 
@@ -568,6 +597,7 @@ private:
   std::set<ObjectId> Prepared; ///< optimizers
   std::set<ObjectId> PreparedLoaders;
   bool Asks = false;
+  std::vector<ir::ExprId> ChosenDevices;
   std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
 };
 

@@ -126,6 +126,8 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
     E.Line = 1 + std::count(Source.begin(), Source.begin() + At, '\n');
     Out.Edits.push_back(std::move(E));
   };
+  // Who switches one off links the runtime in a way of their own.
+  auto Writes = [](const Rule &R) { return !R.Off && R.How != Safety::Manual && !R.Edits.empty(); };
   const std::vector<const Rule *> Package = Rules.byFact("cmake-package"), Link = Rules.byFact("cmake-link"),
                                   Manual = Rules.byFact("cmake-manual");
   ++Out.Matches;
@@ -166,14 +168,14 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
       return Text.substr(Line, Text.find_first_not_of(" \t", Line) - Line);
     };
     for (const Rule *R : Package)
-      if (!HasPackage) {
+      if (!HasPackage && Writes(*R)) {
         const Command &After = Torch ? *Torch : *Definition;
         // Behind find_package(Torch); before the target where Torch is found elsewhere.
         size_t At = Torch ? LineEnd(After.Close) : Text.rfind('\n', Definition->Begin) + 1;
         Add(*R, Path, At, Indent(After.Begin) + R->Edits.front().Text + Newline.str());
       }
     for (const Rule *R : Link)
-      if (!HasLink) {
+      if (!HasLink && Writes(*R)) {
         StringRef Library = R->Edits.front().Text;
         if (Links)
           Add(*R, Path, Links->Close, (" " + Library).str());

@@ -21,6 +21,8 @@ void printJson(const Result &R, const Project &P, raw_ostream &Out) {
             J.attribute("reason", Text(Program.Reason));
           if (Program.Incomplete)
             J.attribute("incomplete", true);
+          if (Program.Silent)
+            J.attribute("switched_off", int64_t(Program.Silent));
           J.attributeArray("units", [&] {
             for (const std::string &Unit : Program.Units)
               J.value(Text(P.display(Unit)));

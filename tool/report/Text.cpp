@@ -29,6 +29,8 @@ void printSummary(const Result &R, const Project &P, bool Applied, raw_ostream &
       Err << " (" << Program.Reason << ")";
     else if (Program.Incomplete)
       Err << " (analysis incomplete: it doesn't parse)";
+    if (Program.Silent)
+      Err << ", " << Program.Silent << (Program.Silent == 1 ? " finding" : " findings") << " switched off";
     Err << "\n";
   }
   if (!R.Edits.empty())

@@ -1,5 +1,6 @@
 //===- Apply.cpp ----------------------------------------------------------===//
 #include "rules/Apply.h"
+#include "infer/Taught.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cassert>
@@ -13,14 +14,15 @@ namespace {
 class Applier {
 public:
   Applier(const Program &P, const Facts &Known, const RuleSet &Rules, const FileTexts &Texts)
-      : P(P), Known(Known), Rules(Rules), Texts(Texts) {}
+      : P(P), Known(Known), Rules(Rules), Texts(Texts), Taught(taughtBodies(P)) {}
 
   Migration run() {
     for (const Fact &F : Known.all())
       for (const Rule *R : Rules.byFact(F.Name))
         apply(*R, F);
     for (const ir::RuleMatch &M : P.Code.Matches)
-      match(Rules.rules()[M.Rule], M);
+      if (const Rule *R = Rules.byPattern(M.Rule))
+        match(*R, M);
     compareInstantiations();
     if (!Out.Edits.empty()) {
       Needs.insert(P.Main); // the first construction decides, before anything is printed
@@ -43,6 +45,8 @@ private:
   }
 
   void match(const Rule &R, const ir::RuleMatch &M) {
+    if (Taught.Only.count(M.Function))
+      return; // the user has said what it does
     Fact F;
     F.Function = M.Function;
     if (M.Function != None)
@@ -72,13 +76,11 @@ private:
   std::string expand(StringRef Template, const Fact &F) {
     std::string Result;
     while (!Template.empty()) {
-      size_t Open = Template.find('{');
+      auto [Open, Name] = nextWord(Template);
       Result += Template.take_front(Open);
       if (Open == StringRef::npos)
         break;
-      size_t Close = Template.find('}', Open);
-      StringRef Name = Template.slice(Open + 1, Close);
-      Template = Template.drop_front(Close == StringRef::npos ? Template.size() : Close + 1);
+      Template = Template.drop_front(Open + Name.size() + 2);
       if (auto It = F.Texts.find(Name.str()); It != F.Texts.end())
         Result += It->second;
       else if (Name == "accelerator")
@@ -113,15 +115,38 @@ private:
   }
 
   void apply(const Rule &R, const Fact &F) {
+    if (!R.Edits.empty() && Taught.Only.count(F.Function))
+      return;
     ++Out.Matches;
     if (R.Edits.empty()) {
       find(R, F, expand(R.Message, F));
       ++Out.Reported;
       return;
     }
+    if (R.How == Safety::Manual) {
+      find(R, F, "is left to you, since the safety of this rule is manual here: " + R.Summary, Severity::Refusal);
+      ++Out.Reported;
+      return;
+    }
+    if (Taught.Shared.count(F.Function)) {
+      Fact X;
+      X.Name = "main-process-shared";
+      X.Nodes["place"] = F.Nodes.empty() ? ir::Range() : F.Nodes.begin()->second;
+      X.Texts["function"] = P.Code.Functions[F.Function].Name;
+      ++Out.Reported;
+      for (const Rule *Shared : Rules.byFact(X.Name))
+        apply(*Shared, X);
+      return;
+    }
     for (const EditTemplate &T : R.Edits) {
       const ir::Range *At = node(F.Nodes, T.Node);
-      if (!At || !At->valid() || !At->Editable) {
+      if (!At) {
+        find(R, F, "this rule edits `" + T.Node + "`, a place that its fact doesn't have: " + R.Summary,
+             Severity::Refusal);
+        ++Out.Reported;
+        return;
+      }
+      if (!At->valid() || !At->Editable) {
         // A half-edited place is worse than none: without this edit the program can't be migrated.
         find(R, F, "needs an edit in a macro, a header outside the project or generated code: " + R.Summary,
              Severity::Refusal);
@@ -183,9 +208,12 @@ private:
       It->second = std::min(It->second, At.Begin);
     }
     switch (T.What) {
-    case EditTemplate::Kind::Before:
-      emit(R, At, At.Begin, At.Begin, withIndent(expand(T.Text, F), At), Edit::Side::Opens, Size);
+    case EditTemplate::Kind::Before: {
+      std::string Written = withIndent(expand(T.Text, F), At);
+      uint32_t Place = StringRef(Written).contains('\n') ? aboveSuppressions(Source, At.Begin) : At.Begin;
+      emit(R, At, Place, Place, std::move(Written), Edit::Side::Opens, Size);
       return;
+    }
     case EditTemplate::Kind::After: {
       // A new line goes behind the comment that ends this one.
       uint32_t End = At.End, Rest = End;
@@ -222,7 +250,7 @@ private:
     bool Opening = true;
     while (true) {
       auto [Head, Name, Tail] = nextPart(Template, F, At, From);
-      Pending += expand(Head, F);
+      Pending += expand(withIndent(Head.str(), At), F);
       if (Name.empty()) {
         piece(R, At, From, At.End, Pending, Opening, Size);
         return;
@@ -234,6 +262,22 @@ private:
       From = Part->End;
       Template = Tail;
     }
+  }
+
+  /// New lines go above the comments that switch rules off in the next one.
+  static uint32_t aboveSuppressions(StringRef Source, uint32_t Begin) {
+    StringRef Ahead = Source.take_front(Begin).rtrim(" \t");
+    uint32_t Place = Begin;
+    while (Ahead.ends_with("\n")) {
+      Ahead = Ahead.drop_back().rtrim("\r");
+      size_t Break = Ahead.rfind('\n') + 1; // npos + 1 is 0
+      StringRef Line = Ahead.substr(Break);
+      if (!Line.trim().starts_with("//") || !Line.contains("accelerate-migrate: off("))
+        break;
+      Place = Break + (Line.size() - Line.ltrim().size());
+      Ahead = Ahead.take_front(Break);
+    }
+    return Place;
   }
 
   void piece(const Rule &R, const ir::Range &At, uint32_t Begin, uint32_t End, const std::string &Text, bool Opening,
@@ -250,12 +294,11 @@ private:
   /// Splits a template at the first `{node}` that lies inside `At` and behind `From`.
   std::tuple<StringRef, StringRef, StringRef> nextPart(StringRef Template, const Fact &F, const ir::Range &At,
                                                        uint32_t From) const {
-    for (size_t Open = Template.find('{'); Open != StringRef::npos; Open = Template.find('{', Open + 1)) {
-      size_t Close = Template.find('}', Open);
-      StringRef Name = Template.slice(Open + 1, Close);
+    for (auto [Open, Name] = nextWord(Template); Open != StringRef::npos;
+         std::tie(Open, Name) = nextWord(Template, Open + 1)) {
       const ir::Range *Part = node(F.Nodes, Name);
       if (Part && Part->Editable && At.contains(*Part) && Part->Begin >= From && !F.Texts.count(Name.str()))
-        return {Template.take_front(Open), Name, Template.drop_front(Close + 1)};
+        return {Template.take_front(Open), Name, Template.drop_front(Open + Name.size() + 2)};
     }
     return {Template, StringRef(), StringRef()};
   }
@@ -398,6 +441,7 @@ private:
   const Facts &Known;
   const RuleSet &Rules;
   const FileTexts &Texts;
+  const TaughtBodies Taught;
   Migration Out;
   std::set<ir::FuncId> Needs, Present;
   std::map<ir::FuncId, std::string> Handles;

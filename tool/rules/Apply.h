@@ -17,6 +17,7 @@ struct Finding {
   std::string Path;
   uint32_t Line = 0, Column = 0;
   bool Incomplete = false; ///< some of the program doesn't compile here: there may be more, or less, to it
+  bool Silent = false;     ///< switched off: it isn't reported, but a refusal still refuses
   struct Step {
     std::string Path, What;
     uint32_t Line = 0;

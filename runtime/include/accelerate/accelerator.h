@@ -382,11 +382,11 @@ class ACCELERATE_API Accelerator : public Project {
     }
   }
 
-  /// Calls `function` on the main process only. It must not communicate.
-  template <typename Function>
-  void on_main_process(Function&& function) const {
+  /// Calls `function` on the main process only, with `args`, which every process computes. It must not communicate.
+  template <typename Function, typename... Args>
+  void on_main_process(Function&& function, Args&&... args) const {
     if (is_main_process()) {
-      std::forward<Function>(function)();
+      std::forward<Function>(function)(std::forward<Args>(args)...);
     }
   }
 

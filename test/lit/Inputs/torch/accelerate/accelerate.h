@@ -78,6 +78,10 @@ class Accelerator {
   torch::Tensor gather(const torch::Tensor& rows) const;
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const;
   void wait_for_everyone() const;
+  template <typename Function, typename... Args>
+  void on_main_process(Function&& function, Args&&... args) const {
+    function(args...);
+  }
 
   template <typename Value, typename... Target>
   void save(const Value& value, Target&&... target) const {}
