@@ -22,7 +22,7 @@ class Grammar(Expressions):
         super().__init__(rng)
         self.number_of_case = number
         self.parts = []  # of helper functions
-        self.final = []  # shown at the end
+        self.passed, self.model_variables, self.has_critic = [], [], False
         self.epochs = 2
 
     # --- showing
@@ -30,18 +30,18 @@ class Grammar(Expressions):
     def show(self, label, value, type="double"):
         """A statement that prints."""
         if type == "tensor":
-            return Part(self.pick(
-                f'std::cout << "{label} " << {value} << std::endl;',
-                f'report("{label}", ({value}).sum().item<double>());'))
+            return Part(f'std::cout << "{label} " << {value} << std::endl;')
+        if self.risky(0.03):  # also called with what is equal on all ranks
+            return Part(self.pick(f'report("{label}", {value});', f'say("{label} ", {value});'))
         if type == "int64_t":
             return Part(self.pick(
                 f'std::printf("{label} %lld\\n", static_cast<long long>({value}));',
-                f'std::cout << "{label} " << {value} << std::endl;', f'say("{label} ", {value});',
+                f'std::cout << "{label} " << {value} << std::endl;',
                 f'std::cout << "{label} " + std::to_string({value}) + "\\n";'))
         return Part(self.pick(
             (4, f'std::printf("{label} %.10f\\n", {value});'),
             (2, f'std::cout << "{label} " << std::fixed << std::setprecision(10) << {value} << std::endl;'),
-            (2, f'report("{label}", {value});'), f'say("{label} ", std::to_string({value}));',
+            f'std::cout << "{label} " + std::to_string({value}) << "\\n";',
             f"{{ char text[64]; std::snprintf(text, sizeof text, \"{label} %.9f\", {value}); std::puts(text); }}",
             f'{{ std::ostringstream line; line << std::setprecision(12) << "{label} " << {value} << "\\n"; '
             f"std::cout << line.str(); }}"))
@@ -212,6 +212,7 @@ class Grammar(Expressions):
         """Declares `net`; how it is called and what its parameters are."""
         k = self.columns
         self.call, self.parameters = "net->forward({})", "net->parameters()"
+        self.model_variables = [("net", None)]
         kind = self.pick("holder", "holder", "object", "shared", "linear", "sequential", "leaf")
         layer = self.pick((5, None), "torch::nn::LayerNorm(torch::nn::LayerNormOptions({6}))",
                           *(["torch::nn::Dropout(0.2)", "torch::nn::BatchNorm1d(6)"] if self.risky(0.5) else []))
@@ -227,6 +228,7 @@ class Grammar(Expressions):
         if kind == "leaf":
             self.call, self.parameters = "torch::tanh(({}).mm(w)).mm(v) + b", "std::vector<torch::Tensor>{w, v, b}"
             self.model_type = None
+            self.model_variables = [(name, "torch::Tensor") for name in ("w", "v", "b")]
             return [Part("auto w = torch::randn({4, 5}, torch::requires_grad());"),
                     Part(f"auto v = torch::randn({{5, {k}}}).requires_grad_();"),
                     Part(f"auto b = torch::zeros({{{k}}}, torch::requires_grad());")]
@@ -298,6 +300,13 @@ class Grammar(Expressions):
 
     def update(self):
         """From the loss to the weights."""
+        if self.has_critic:
+            target = self.row(0)
+            return [Part("optimizer.zero_grad();"), Part("loss.backward();"), Part("optimizer.step();"),
+                    Part("auto judged = critic(out.detach()).squeeze(1);"),
+                    Part(f"auto judgement = (judged - ({target}).detach()).pow(2).mean();"),
+                    Part("critic_optimizer.zero_grad();"), Part("judgement.backward();"), Part("critic_optimizer.step();"),
+                    self.show(self.name("j"), "judgement.item<double>()")]
         zero = Part(self.pick("optimizer.zero_grad();", "optimizer.zero_grad();",
                               f"for (auto& p : {self.parameters}) if (p.grad().defined()) p.grad().zero_();"))
         clip = [Part(self.pick(f"torch::nn::utils::clip_grad_norm_({self.parameters}, 0.5);",
@@ -336,7 +345,7 @@ class Grammar(Expressions):
         head = f"for ({self.pick('auto&', 'auto&', 'auto', 'const auto&', 'auto&&')} batch : *{dataset}) {{"
         names = self.pick([Part("auto x = batch.data;"), Part("auto y = batch.target;")],
                           [Part("auto x = batch.data, y = batch.target;")],
-                          [Part("const auto x = batch.data.to(torch::kCPU);"), Part("const auto y = batch.target;")])
+                          [Part("auto x = batch.data.to(torch::kCPU);"), Part("const auto y = batch.target;")])
         if self.chance(0.12):
             return [Part(f"for (auto it = {dataset}->begin(); it != {dataset}->end(); ++it) {{", [
                 Part("auto& batch = *it;"), *names, *body])]
@@ -363,8 +372,7 @@ class Grammar(Expressions):
                     parts.append(self.show(self.name("m"), value))
         return parts
 
-    def decisions(self, accumulators):
-        numbers = [use.format(a=a.name) for a in accumulators for use in a.uses]
+    def decisions(self, numbers):
         if not numbers or self.chance(0.5):
             return []
         value = self.rng.choice(numbers)
@@ -397,60 +405,133 @@ class Grammar(Expressions):
 
     def case(self):
         setup = [self.loader("loader", self.count, self.batch, self.pick("0.0", "0.5"), True)]
+        self.passed = [("loader", None)]  # what an epoch needs, with its type (None: a template's)
         evaluates = self.chance(0.4)
         if evaluates:
             batch = self.rng.choice([2, 3, 4, 7])
             setup.append(self.loader("held_out", self.rng.choice([5, 6, 7, 9]), batch, "2.5", False))
-        setup += self.model()
-        setup += self.optimizer()
+            self.passed.append(("held_out", None))
+        models = self.model() + self.optimizer()
+        if self.chance(0.15):
+            models += self.critic()
+        body, declared, lasting = self.step()
+        train = self.loop("loader", self.before_step() + body)
+        epoch = [a.declaration() for a in declared] + [Part("int64_t seen = 0, batches = 0;")] + train
+        epoch += self.after_loop(declared)
+        if evaluates:
+            epoch += self.evaluation()
+        numbers = [use.format(a=a.name) for a in declared for use in a.uses]
+        setup += models
+        after = []
+        if self.chance(0.2):
+            setup.append(Part("torch::optim::StepLR scheduler(optimizer, 1, 0.5);"))
+            after.append(Part("scheduler.step();"))
+        state = [("steps", "int64_t", "0"), ("improved", "int64_t", "0"), *[(a.name, a.type, a.initial) for a in lasting]]
+        text = self.arranged(setup, models, state, epoch, numbers, after)
+        for a in lasting:
+            use = self.rng.choice(a.uses)
+            if not re.search(r"\b(seen|batches)\b", use):
+                text.append(self.show(self.name("r"), use.format(a=self.prefix + a.name)))
+        parameters = self.prefixed(self.parameters)
+        if self.chance(0.15) and self.model_type not in (None, "NetImpl"):
+            text.append(Part(f'torch::save({self.prefix}net, "case_{self.number_of_case}.pt");'))
+        text += [Part(f'std::printf("end %lld %lld %d\\n", static_cast<long long>({self.prefix}steps), '
+                      f"static_cast<long long>({self.prefix}improved), static_cast<int>(history.size()));"),
+                 Part('for (double h : history) std::printf("history %.10f\\n", h);'),
+                 Part(f'std::printf("weights %.10f\\n", weight_sum({parameters}));')]
+        return Case(self.number_of_case, self.parts, text)
+
+    def step(self):
+        """The statements of a step, and the accumulators of the epoch and of the whole run."""
         forward = [Part(f"auto out = {self.call.format('x')};")]
         loss = self.loss()
         self.in_loop = True
         self.scalars.append("loss")
-        body = forward + loss
-        body += self.locals()
-        epoch_level = [self.accumulator() for _ in range(self.rng.choice([0, 1, 1, 2, 3]))]
-        run_level = [self.accumulator() for _ in range(self.rng.choice([0, 0, 1]))]
-        updates = [part for a in epoch_level + run_level for part in a.update]
+        body = forward + loss + self.locals()
+        declared = [self.accumulator() for _ in range(self.rng.choice([0, 1, 1, 2, 3]))]
+        lasting = [self.accumulator() for _ in range(self.rng.choice([0, 0, 1]))]
+        updates = [part for a in declared + lasting for part in a.update]
         split = self.rng.randrange(len(updates) + 1)
         body += updates[:split] + self.side_effects() + self.update() + updates[split:]
-        if self.chance(0.2):
-            body += self.after_loop(self.rng.sample(run_level + epoch_level, min(1, len(run_level + epoch_level))))
+        if self.chance(0.2) and declared + lasting:
+            body += self.after_loop([self.rng.choice(declared + lasting)])
         counters = [Part("seen += x.size(0);"), Part("++batches;"), Part("++steps;")]
-        if self.chance(0.3):
-            body[len(forward) + len(loss):len(forward) + len(loss)] = counters
-        else:
-            body += counters
-        train = self.loop("loader", body)
-        epoch = [a.declaration() for a in epoch_level] + [Part("int64_t seen = 0, batches = 0;")] + train
-        epoch += self.after_loop(epoch_level)
-        if evaluates:
-            epoch += self.evaluation()
-        epoch += self.decisions(epoch_level)
-        scheduled = self.chance(0.2)
-        if scheduled:
-            setup.append(Part("torch::optim::StepLR scheduler(optimizer, 1, 0.5);"))
-            epoch.append(Part("scheduler.step();"))
-        setup += [Part("int64_t steps = 0, improved = 0;"), Part("double best = std::numeric_limits<double>::max();"),
-                  Part("std::vector<double> history;")]
-        text = setup + [a.declaration() for a in run_level]
-        text.append(Part(f"for (int epoch = 0; epoch < {self.epochs}; ++epoch) {{", epoch))
-        uses = []
-        for a in run_level:
-            use = self.rng.choice(a.uses)
-            if not re.search(r"\b(seen|batches)\b", use):
-                uses.append(self.show(self.name("r"), use.format(a=a.name)))
-        text += uses
-        if self.chance(0.15):
-            path = f"case_{self.number_of_case}.pt"
-            save = "net" if self.model_type and self.model_type != "NetImpl" else None
-            if save:
-                text.append(Part(f'torch::save({save}, "{path}");'))
-        text += [Part('std::printf("end %lld %lld %d\\n", static_cast<long long>(steps), static_cast<long long>(improved), '
-                      "static_cast<int>(history.size()));"),
-                 Part("for (double h : history) report(\"history\", h);"),
-                 Part(f'report("weights", weight_sum({self.parameters}));')]
-        return Case(self.number_of_case, self.parts, text)
+        at = len(forward) + len(loss) if self.chance(0.3) else len(body)
+        return body[:at] + counters + body[at:], declared, lasting
+
+    def before_step(self):
+        """What may change the batch, or pass it over."""
+        return self.pick(
+            (10, lambda: []),
+            lambda: [Part(f"if (x.size(0) < {self.rng.choice([2, self.batch])}) continue;")],
+            lambda: [Part("x = x + 0.1 * torch::randn({x.size(0), 4});")],
+            lambda: [Part("x = x * (1 + 0.1 * torch::rand({x.size(0), 1}));")],
+            lambda: [Part("x = x + 0.1 * torch::randn({4});")],
+            lambda: [Part("if (torch::rand({1}).item<double>() < 0.5) x = x * 0.5;")],
+            lambda: [Part("const double coin = torch::rand({}).item<double>();"), Part("if (coin < 0.4) x = -x;")],
+            lambda: [Part(f"x = x.view({{{self.batch}, 2, 2}}).flatten(1);")] if self.risky(1) else [],
+            lambda: [Part("x = x.view({x.size(0), 2, 2}).flatten(1);")])
+
+    def critic(self):
+        """A second model with its optimizer; `judge()` trains it."""
+        self.passed += [("critic", "torch::nn::Linear"), ("critic_optimizer", "torch::optim::SGD")]
+        self.has_critic = True
+        return [Part(f"torch::nn::Linear critic({self.columns}, 1);"),
+                Part("torch::optim::SGD critic_optimizer(critic->parameters(), 0.05);")]
+
+    # --- where an epoch stands
+
+    def prefixed(self, expression):
+        return re.sub(r"(?<![\w.:])(net|w|v|b)\b", self.prefix + r"\1", expression) if self.prefix else expression
+
+    def arranged(self, setup, models, state, epoch, numbers, after):
+        """The run's text: an epoch in its loop, in a function, in a lambda, or in a class with the state as members."""
+        self.prefix = ""
+        local = [Part("double best = std::numeric_limits<double>::max();"), Part("std::vector<double> history;")]
+        variables = [Part(f"{type} {name} = {initial};") for name, type, initial in state]
+        where = self.pick((4, "inline"), "function", "lambda", "class")
+        if where == "class" and (self.model_type is None or len(models) > 2):
+            where = "function"
+        loop = f"for (int epoch = 0; epoch < {self.epochs}; ++epoch) {{"
+        if where == "inline":
+            return setup + variables + local + [Part(loop, epoch + self.decisions(numbers) + after)]
+        result = self.rng.choice(numbers) if numbers else "static_cast<double>(seen)"
+        epoch = epoch + [Part(f"return {result};")]
+        passed = self.passed + [("optimizer", None)] + self.model_variables
+        decide = self.decisions(["result"]) + after
+        if where == "lambda":
+            capture = Part("auto train = [&]() -> double {", epoch, "};")
+            return setup + variables + local + [capture, Part(loop, [Part("const double result = train();"), *decide])]
+        for part in epoch:
+            for sub in part.all():
+                sub.head = re.sub(r"\.(item|to|data_ptr)<", r".template \1<", sub.head)
+        name = self.name("train")
+        if where == "function":
+            types = [f"typename T{i}" for i, (_, type) in enumerate(passed) if type is None]
+            parameters = [f"{type or f'T{i}'}& {n}" for i, (n, type) in enumerate(passed)]
+            parameters += [f"{type}& {n}" for n, type, _ in state]
+            self.parts.append(Part(f"template <{', '.join(types)}>\ndouble {name}({', '.join(parameters)}) {{", epoch))
+            call = ", ".join([n for n, _ in passed] + [n for n, _, _ in state])
+            return setup + variables + local + [Part(loop, [Part(f"const double result = {name}({call});"), *decide])]
+        # A class: model and optimizer are made in its constructor.
+        model, optimizer = models[-2].head, models[-1].head
+        made = re.match(r".*?net\((.*)\);", model)
+        made = f"net({made.group(1)})" if made else "net(std::make_shared<NetImpl>())" if "shared" in model else "net()"
+        options = re.match(r"torch::optim::\w+ optimizer\((.*)\);", optimizer).group(1)
+        loaders = [n for n, _ in self.passed]
+        self.parts.append(Part("struct Trainer {", [
+            Part(f"Trainer() : {made}, optimizer({options}) {{}}"),
+            Part(f"template <{', '.join(f'typename T{i}' for i in range(len(loaders)))}>\n"
+                 f"double train({', '.join(f'T{i}& {n}' for i, n in enumerate(loaders))}) {{", epoch),
+            Part(f"{self.model_type} net;"), Part(f"torch::optim::{self.optimizer_type} optimizer;"), *variables], "};"))
+        self.prefix = "trainer."
+        setup = [part for part in setup if part not in models] + [Part("Trainer trainer;")]
+        for part in setup + decide:
+            for sub in part.all():
+                sub.head = re.sub(r"(?<![\w.:])(optimizer|improved)\b(?!\.param_groups\(\)\w)", r"trainer.\1", sub.head)
+        # The schedule needs the optimizer.
+        setup.sort(key=lambda part: "scheduler(" in part.head)
+        return setup + local + [Part(loop, [Part(f"const double result = trainer.train({', '.join(loaders)});"), *decide])]
 
 
 def generate(seed, number):
