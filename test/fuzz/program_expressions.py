@@ -89,9 +89,16 @@ class Expressions:
         return self.pick(
             (3, self.error), "x.select(1, 0)", "x.sum(1)", "out.mean(1)", "out.select(1, 0)", "x.pow(2).mean(1)",
             "torch::norm(x, 2, 1)", "(x * x).sum(-1)", "out.sum({1})", "out.narrow(1, 0, 1).squeeze(1)",
-            "std::get<0>(x.max(1))", "x.index({torch::indexing::Slice(), 1})", "x.transpose(0, 1).sum(0)",
+            "std::get<0>(x.max(1))", self.lookup, "x.index({torch::indexing::Slice(), 1})", "x.transpose(0, 1).sum(0)",
             "torch::matmul(x, torch::ones({4}))", "x.transpose(0, 1)[3]", "x.reshape({x.size(0), 2, 2}).sum({1, 2})",
             "x.view({-1, 4}).select(1, 1)", "torch::sigmoid(out).mean(1)", "torch::logsumexp(x, 1)")
+
+    def lookup(self):
+        """A table's entries for the rows."""
+        index = "y" if self.kind == "points" else "(x.select(1, 2) > 0).to(torch::kLong)"
+        return self.pick(f"table.index_select(0, {index})", f"table.index({{{index}}})", f"table[{index}]",
+                         f"table.gather(0, {index})", f"torch::embedding(table.unsqueeze(1), {index}).squeeze(1)",
+                         f"table.unsqueeze(0).expand({{x.size(0), 3}}).gather(1, {index}.unsqueeze(1)).squeeze(1)")
 
     def coupled_row(self):
         a = self.row(0)

@@ -48,7 +48,7 @@ class Grammar(Expressions):
 
     # --- helper functions
 
-    IN_SCOPE = {"x": "torch::Tensor", "y": "torch::Tensor", "out": "torch::Tensor"}
+    IN_SCOPE = {name: "torch::Tensor" for name in ("x", "y", "out", "table")}
 
     def outlined(self, expression, type):
         """The same value by way of a function, or as it is."""
@@ -87,7 +87,7 @@ class Grammar(Expressions):
         kind = self.pick(*[(w, k) for k, w in {
             "sum": 4, "weighted": 3, "mean": 1, "count": 3, "correct": 2, "tensor": 2, "classes": 2, "vector": 2,
             "extreme": 2, "last": 1, "smooth": 1, "map": 1, "meter": 2, "confusion": 1, "per_class": 2,
-            "guarded": 2}.items()], *([(9, "outputs"), (9, "row_loop")] if self.risky(0.2) else []))
+            "guarded": 2, "product": 1, "alias": 1, "array": 1, "window": 1}.items()], *([(9, "outputs"), (9, "row_loop")] if self.risky(0.2) else []))
         v = self.outlined(self.number(), "double")
         if kind in ("sum", "weighted", "mean", "extreme", "last", "smooth", "guarded"):
             float_type = "float" if self.chance(0.05) else "double"
@@ -138,6 +138,33 @@ class Grammar(Expressions):
             return Accumulator(name, "torch::Tensor", "torch::zeros({3})", [Part(update)],
                                ["{a}[1].item<double>()", "({a} / {a}.sum())[0].item<double>()",
                                 "{a}.max().item<double>()", "({a} / seen).sum().item<double>()"])
+        if kind == "product":
+            return Accumulator(name, "double", "1", [Part(self.pick(
+                f"{name} *= 1 + 0.1 * std::tanh({v});", f"{name} *= {v};", f"{name} = {name} * (1 - 0.1 * {v});"))],
+                ["{a}", "std::tanh({a})"])
+        if kind == "alias":
+            rows = self.pick("torch::stack({x.sum(), out.sum().detach(), x.pow(2).sum()})", "out.detach().sum() * table",
+                             "x.sum(0).narrow(0, 0, 3)", "torch::cat({x.sum(0), out.detach().sum(0)}).narrow(0, 1, 3)")
+            update = self.pick(
+                [Part(f"auto {name}_alias = {name};"), Part(f"{name}_alias += {rows};")],
+                [Part(f"auto& {name}_alias = {name};"), Part(f"{name}_alias = {name}_alias + {rows};")],
+                [Part(f"{name}.select(0, 1).add_(({rows})[0]);")], [Part(f"{name}.narrow(0, 1, 2) += ({rows}).narrow(0, 0, 2);")],
+                [Part(f"{name}.index_put_({{2}}, ({rows})[1]);")], [Part(f"{name}.copy_({name} + {rows});")],
+                [Part(f"{name}[0] += ({rows})[2];")], [Part(f"{name}.mul_(0.5).add_({rows});")],
+                [Part(f"add_{name}({name}, {rows});")])
+            if update[0].head.startswith("add_"):
+                self.parts.append(Part(f"void add_{name}(torch::Tensor to, const torch::Tensor& what) {{", [
+                    Part("to += what;")]))
+            return Accumulator(name, "torch::Tensor", "torch::zeros({3})", update,
+                               ["{a}[0].item<double>()", "{a}.sum().item<double>()", "({a} / {a}.abs().sum())[1].item<double>()"])
+        if kind == "array":
+            i = self.pick("steps % 3", "0", "x.size(0) % 3")
+            update = self.pick(f"{name}[{i}] += {v};", f"{name}[{i}] = {v};", f"{name}[{i}] += ({v}) * x.size(0);")
+            return Accumulator(name, self.pick("std::array<double, 3>", "std::array<double, 4>"), "{}", [Part(update)],
+                               ["{a}[0]", "{a}[0] + {a}[1] + {a}[2]", "{a}[2] / seen"])
+        if kind == "window":
+            return Accumulator(name, "double", "0", [Part(f"{name} += {v};"), Part("if (batches % 2 == 1) {", [
+                self.show(self.name("w"), f"{name} / 2"), Part(f"{name} = 0;")])], ["{a}"])
         if kind == "confusion" and self.kind == "points":
             update = self.pick(
                 [Part(f"{name} += torch::one_hot(y, 3).t().mm(torch::one_hot(out.argmax(1), 3));")],
@@ -215,7 +242,7 @@ class Grammar(Expressions):
         self.model_variables = [("net", None)]
         kind = self.pick("holder", "holder", "object", "shared", "linear", "sequential", "leaf")
         layer = self.pick((5, None), "torch::nn::LayerNorm(torch::nn::LayerNormOptions({6}))",
-                          *(["torch::nn::Dropout(0.2)", "torch::nn::BatchNorm1d(6)"] if self.risky(0.5) else []))
+                          *(["torch::nn::Dropout(0.2)"] if self.risky(0.3) else []))
         if kind == "linear":
             self.call = self.pick("net({})", "net->forward({})")
             self.model_type = "torch::nn::Linear"
@@ -363,7 +390,7 @@ class Grammar(Expressions):
     def after_loop(self, accumulators):
         parts = []
         for a in accumulators:
-            for use in self.rng.sample(a.uses, self.rng.choice([1, 1, 2])):
+            for use in self.rng.sample(a.uses, min(len(a.uses), self.rng.choice([1, 1, 2]))):
                 value = use.format(a=a.name)
                 if self.chance(0.15):
                     parts.append(Part(f"if ({value} > {self.constant()}) {{", [
@@ -426,6 +453,8 @@ class Grammar(Expressions):
         if self.chance(0.2):
             setup.append(Part("torch::optim::StepLR scheduler(optimizer, 1, 0.5);"))
             after.append(Part("scheduler.step();"))
+        setup.append(Part("const auto table = torch::tensor({0.5, 1.0, 1.7});"))
+        self.passed.append(("table", "const torch::Tensor"))
         state = [("steps", "int64_t", "0"), ("improved", "int64_t", "0"), *[(a.name, a.type, a.initial) for a in lasting]]
         text = self.arranged(setup, models, state, epoch, numbers, after)
         for a in lasting:

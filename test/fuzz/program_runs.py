@@ -194,7 +194,8 @@ class Bench:
             for number in begun[:-1]:
                 results[number] = (printed[number], None)
             problem = "no end in time" if done.code is None else f"exit status {done.code}"
-            results[begun[-1]] = (printed.get(begun[-1], ""), f"{problem}\n{done.err[-1500:]}")
+            said = [line for line in done.err.splitlines() if not re.match(r"\s*frame #", line)]
+            results[begun[-1]] = (printed.get(begun[-1], ""), "\n".join([problem, *said[:12]])[:2000])
             left = left[left.index(begun[-1]) + 1:]
         return results
 
@@ -232,7 +233,8 @@ class Bench:
                 break
             broken = self.cases_of(errors, migrated / "main.cpp", cases)
             for case in broken:
-                wrong[case.number] = f"the migrated program doesn't build\n{errors[:2000]}"
+                said = [line for line in errors.splitlines() if re.search(r"error:|^main\.cpp:\d+", line)]
+                wrong[case.number] = "\n".join(["the migrated program doesn't build", *said[:6]])[:2000]
             cases = [case for case in cases if case not in broken]
             shutil.rmtree(folder)
         if not cases:
