@@ -126,7 +126,7 @@ def main():
         try:
             fuzzer = Fuzzer(options, Bench(options))
             fuzzer.all()
-        except Failure as failure:
+        except (Failure, OSError) as failure:
             print(f"fuzz: {failure}", file=sys.stderr)
             return 2
     for reason, count in fuzzer.reasons.most_common():
