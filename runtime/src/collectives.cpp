@@ -121,6 +121,31 @@ torch::Tensor share_tensor(const torch::Tensor& x) {
   return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
 }
 
+torch::Tensor share_tensor(const torch::Tensor& x, double weight) {
+  if (alone()) {
+    return x;
+  }
+  const double mine = holds_ghost() ? 0 : weight;
+  const double total = reduce(mine);
+  if (mine != 0) {
+    return x * (mine / total);
+  }
+  return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
+}
+
+torch::Tensor extreme(const torch::Tensor& given, bool largest) {
+  if (alone()) {
+    return given;
+  }
+  TORCH_CHECK(given.defined() && !given.is_complex(), "[accelerate] rank ", rank(),
+              ": max() and min() take tensors of real numbers");
+  const bool whole = at::isIntegralType(given.scalar_type(), /*includeBool=*/true);
+  at::Tensor x = given.detach().to(whole ? at::kLong : at::kDouble).contiguous();
+  x = largest ? x.clone() : x.neg();  // -max(-x): one operation for both
+  state().group->maximum(x, largest ? "max()'s argument" : "min()'s argument");
+  return (largest ? x : x.neg()).to(given.scalar_type());
+}
+
 torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
   State& s = state();
   at::Tensor x = given.dim() == 0 ? given.reshape({1}) : given;

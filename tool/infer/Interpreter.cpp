@@ -30,7 +30,10 @@ Findings Interpreter::run() {
 void Interpreter::once() {
   Current.clear();
   Last.clear();
+  Returned.clear();
   Alias.clear();
+  Copies.clear();
+  PointsTo.clear();
   Depths.clear();
   Loops.clear();
   Frames.clear();
@@ -40,7 +43,7 @@ void Interpreter::once() {
   Recording = true;
   if (P.Main == None)
     return;
-  Frames.push_back({P.Main, std::nullopt, {}, false, {}, {}});
+  Frames.push_back({P.Main, std::nullopt, {}, false, {}, {}, {}});
   Stack.push_back(P.Main);
   Out.Reached.insert(P.Main);
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
@@ -79,6 +82,9 @@ std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
     return Base;
   }
   case ExprKind::Unary:
+    if (X.Name == "*")
+      if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
+        return PointsTo.at(*L);
     return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
   case ExprKind::Index:
     return lvalue(X.Object);
@@ -126,18 +132,55 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
       Value V = It->second;
       if (V.Kind != Placement::Escaped)
         return V;
-      if (V.AssignedBy != None &&
-          (V.Was == Placement::Mean || V.Was == Placement::Partial || V.Was == Placement::Extent) &&
-          numeric(V.AssignedBy)) {
-        if (CoerceAtAssign.insert(V.AssignedBy).second)
-          Restart = true;
+      if (keepWhole(V))
         return Value::of(Placement::Replicated, E);
-      }
       return Value::unknown("is kept beyond the step whose rows it was made of", V.Source);
     }
     if (At.Path.empty())
       return Value::of(Placement::Replicated);
   }
+}
+
+/// `L` becomes another tensor: copies of it stay what it was.
+void Interpreter::separate(const Location &L) {
+  std::vector<ir::VarId> Apart;
+  for (ir::VarId V : Copies) {
+    const Location &Of = Alias.at(V);
+    if (Of.Root == L.Root && Of.Path.size() >= L.Path.size() &&
+        std::equal(L.Path.begin(), L.Path.end(), Of.Path.begin()))
+      Apart.push_back(V);
+  }
+  for (ir::VarId V : Apart) {
+    Current[Location{V, {}}] = read(Alias.at(V), None);
+    Alias.erase(V);
+    Copies.erase(V);
+  }
+}
+
+/// `p = &x`
+void Interpreter::points(const Location &L, ir::ExprId To) {
+  PointsTo.erase(L);
+  const ir::Expr &X = P.Code.Exprs[To];
+  if (X.Kind == ExprKind::Unary && X.Name == "&") {
+    if (std::optional<Location> Target = lvalue(X.Args[0]))
+      PointsTo.emplace(L, *Target);
+  } else if (std::optional<Location> From = lvalue(To); From && PointsTo.count(*From)) {
+    PointsTo.emplace(L, PointsTo.at(*From));
+  }
+}
+
+/// Has a value that outlives its step brought together where it was assigned, from the next run on. False if that is
+/// no assignment, or the value carries a graph.
+bool Interpreter::keepWhole(const Value &V) {
+  Placement Was = V.Kind == Placement::Escaped ? V.Was : V.Kind;
+  if (V.AssignedBy == None || !Assigned.count(V.AssignedBy) || V.Trained ||
+      (Was != Placement::Mean && Was != Placement::Partial && Was != Placement::Extent))
+    return false;
+  if (!numeric(V.AssignedBy) && P.Code.type(V.AssignedBy).Kind != TypeKind::Tensor)
+    return false;
+  if (CoerceAtAssign.insert(V.AssignedBy).second)
+    Restart = true;
+  return true;
 }
 
 void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
@@ -189,7 +232,7 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
 
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
-  bool Collective = How == "mean" || How == "sum" || How == "reduce";
+  bool Collective = How != "share" && How != "mine";
   for (const Loop &L : Loops)
     if (L.Mode == LoopMode::Whole) {
       notWhole("a collective would stand in it", E);
@@ -241,8 +284,21 @@ Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
     return V;
   if (numeric(E))
     return demandReplicated(E, V, What);
+  if (brought(V, E)) {
+    Value Whole = Value::of(Placement::Replicated, E);
+    Whole.Trained = V.Trained;
+    return Whole;
+  }
   Value U = Value::unknown(std::string("is ") + What + " before its parts on the ranks are brought together", E);
   return U;
+}
+
+/// Brings a tensor's parts on the ranks together where it stands, with its graph if it has one. False if it can't be.
+bool Interpreter::brought(const Value &V, ir::ExprId E) {
+  if (P.Code.type(E).Kind != TypeKind::Tensor || !(V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh)))
+    return false;
+  bool Mean = V.Kind == Placement::Mean;
+  return coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V);
 }
 
 //===----------------------------------------------------------------------===//

@@ -71,6 +71,7 @@ private:
     Value Result;
     bool Returned = false;
     std::vector<State> Returns;
+    State Fields; ///< of the object that it returns, its name left out
     std::vector<ir::ExprId> Args; ///< of the call
   };
 
@@ -85,6 +86,7 @@ private:
   bool leavesStep(ir::StmtId S) const;
   bool sets(ir::StmtId S) const;
   void loopBody(ir::StmtId Id);
+  ir::ExprId copied(ir::ExprId E) const;
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   void reduceAfter(ir::StmtId Loop, const State &Before);
   bool failStop(ir::StmtId S) const;
@@ -103,9 +105,13 @@ private:
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
   Value read(const Location &L, ir::ExprId E);
   void write(const Location &L, Value V, ir::ExprId From);
+  bool keepWhole(const Value &V);
+  void points(const Location &L, ir::ExprId To);
+  void separate(const Location &L);
   std::optional<Location> lvalue(ir::ExprId E);
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const char *Use);
+  bool brought(const Value &V, ir::ExprId E);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   void notWhole(const std::string &Why, ir::ExprId E);
@@ -147,8 +153,11 @@ private:
 
   // One run.
   State Current;
+  std::map<ir::ExprId, State> Returned; ///< the fields of what calls returned
   std::map<ir::ExprId, Value> Last; ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
+  std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
+  std::map<Location, Location> PointsTo; ///< pointers, by where they are kept
   std::map<ir::VarId, int> Depths;
   std::vector<Loop> Loops;
   std::vector<Frame> Frames;
@@ -165,6 +174,7 @@ private:
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
+  std::set<ir::ExprId> Assigned;      ///< right-hand sides of assignments that outlive their step
   std::set<ir::ExprId> Cuts;          ///< whole values of which each rank takes its rows
   std::set<ir::StmtId> CutLoops;      ///< whose steps train on them
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`

@@ -46,6 +46,9 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
   }
   if (Op == "+" || Op == "-") {
+    if (L.Kind == Placement::Mean && Rt.Kind == Placement::Mean && L.Rows > NoRows && Rt.Rows > NoRows &&
+        L.Rows != Rt.Rows)
+      return Value::unknown("averages over the rows of two batches", E);
     if (L.Kind == Rt.Kind) {
       Value V = L;
       V.Fresh |= Rt.Fresh;
@@ -58,6 +61,16 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     if (L.Kind == Placement::Mean && Rt.replicated())
       return L;
     if (Rt.Kind == Placement::Mean && L.replicated())
+      return Rt;
+    // Terms that count differently: each as its rank's part of the whole, which adds up.
+    auto Shareable = [&](const Value &V, ir::ExprId X) {
+      return X != None && (V.replicated() || V.Kind == Placement::Mean) &&
+             (P.Code.type(X).Kind == TypeKind::Tensor || P.Code.type(X).Kind == TypeKind::Floating);
+    };
+    bool Tensors = E != None && P.Code.type(E).Kind == TypeKind::Tensor;
+    if (Tensors && L.Kind == Placement::Partial && L.Fresh && Shareable(Rt, RE) && coerce(RE, "share", Rt))
+      return L;
+    if (Tensors && Rt.Kind == Placement::Partial && Rt.Fresh && Shareable(L, LE) && coerce(LE, "share", L))
       return Rt;
   } else if (Op == "*") {
     if (L.replicated())
@@ -74,6 +87,10 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     // sum over rows / number of rows = mean
     if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
       return Value::of(Placement::Mean, E);
+    // A mean over what a mask selects: the numerator's parts add up once the denominator is whole.
+    if (L.Kind == Placement::Partial && L.Fresh && Rt.Kind == Placement::Partial && !Rt.Trained && RE != None &&
+        P.Code.type(RE).Kind == TypeKind::Tensor && brought(Rt, RE))
+      return L;
   }
   // Anything else: bring each side together first, if they are numbers.
   if (LE != None && RE != None && (numeric(LE) || L.replicated()) && (numeric(RE) || Rt.replicated())) {
@@ -81,6 +98,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     demandReplicated(RE, Right, "computed with");
     return Value::of(Placement::Replicated, E);
   }
+  if (LE != None && RE != None && (L.replicated() || brought(L, LE)) && (Rt.replicated() || brought(Rt, RE)))
+    return Value::of(Placement::Replicated, E);
   return Value::unknown("combines " + toString(L) + " and " + toString(Rt) + " with `" + Op + "`", E);
 }
 
@@ -122,6 +141,13 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
 
 Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
   Value Cur = read(L, E), Addend = Given;
+  if (outer(L) && (Cur.Kind == Placement::Mean || (Cur.Kind == Placement::Partial && Cur.Fresh)) && keepWhole(Cur))
+    Cur = Value::of(Placement::Replicated, E);
+  // An integer cuts what is added to it: the whole, as in the original, not each rank's part.
+  const ir::Type &Kept = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
+  if (AddendExpr != None && outer(L) && Kept.Kind == TypeKind::Integer && Addend.reducible() &&
+      Addend.Kind != Placement::Extent && P.Code.type(AddendExpr).Kind == TypeKind::Floating)
+    Addend = demandReplicated(AddendExpr, Addend, "added to an integer");
   // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
   if (Recording && AddendExpr != None && (Addend.Kind == Placement::Replicated || Addend.Kind == Placement::Own))
     Out.Satisfied.insert(AddendExpr);
@@ -210,7 +236,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
         notWhole("it sets something that outlives its batch", E);
       if (V.Kind == Placement::Own) {
         notWhole("it keeps a value of one batch for later", E);
-      } else if (V.reducible() && CoerceAtAssign.count(RE)) {
+      } else if (Assigned.insert(RE), V.reducible() && CoerceAtAssign.count(RE)) {
         V = demandReplicated(RE, V, "kept beyond its step");
       } else {
         for (const Loop &Around : Loops)
@@ -220,6 +246,13 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     }
     if (Element)
       V = join(read(*L, E), V);
+    const ir::Expr &To = P.Code.Exprs[LE];
+    if (To.Kind == ExprKind::Ref && Copies.erase(To.Var)) { // another tensor from here on
+      Alias.erase(To.Var);
+      L = Location{To.Var, {}};
+    }
+    points(*L, RE);
+    separate(*L);
     write(*L, V, RE);
     return V;
   }
@@ -236,8 +269,11 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     return Value::unknown("is written through an expression that isn't followed", E);
   }
   Value Result;
-  if (Op != "+" && Op != "-" && outer(*L))
+  if (Op != "+" && Op != "-" && outer(*L)) {
     notWhole("it isn't a sum over its batches", E);
+    if (Right.reducible()) // steps weigh differently: what is made of several takes each as a whole
+      Right = demandReplicated(RE, Right, "used in a value that outlives its step");
+  }
   if (Op == "+" || Op == "-")
     Result = accumulate(*L, Right, RE, E);
   else if (Op == "*" || Op == "/")

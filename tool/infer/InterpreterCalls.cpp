@@ -201,7 +201,7 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     V.Rows = !Args.empty() && Args[0].Rows > NoRows ? Args[0].Rows : named("e:" + std::to_string(E));
     return V;
   }
-  if ((Name == "share" || Name == "mine") && !Args.empty() && !Args[0].replicated())
+  if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
   return Value::of(Placement::Replicated, E);
 }
@@ -242,12 +242,17 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     Depths[V] = Depth;
     Alias.erase(V);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
-    if ((P.Code.typeOf(V).Reference || Pointer) && Places[I])
+    Copies.erase(V);
+    ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
+    if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
       Alias[V] = *Places[I];
-    else
+    } else if (From != None && lvalue(From)) {
+      Alias[V] = *lvalue(From);
+      Copies.insert(V);
+    } else
       Current[Location{V, {}}] = Values[I];
   }
-  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, X.Args});
+  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Stack.push_back(F);
   for (const auto &[Field, Init] : Fn.Inits)
     if (This) {
@@ -267,6 +272,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     Dead = false;
   }
   Dead = false;
+  Returned[E] = Top.Fields;
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
   Frames.pop_back();
   Stack.pop_back();
@@ -311,6 +317,12 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (Result.Batch != None && P.Code.type(X.Object).Kind == TypeKind::Tensor)
       Out.Unmoved.insert(Result.Batch);
   }
+  // An operation that isn't known writes into its object, or into what it is given to write to.
+  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("_") && X.Object != None)
+    if (std::optional<Location> L = lvalue(X.Object); L && P.Code.type(X.Object).Kind == TypeKind::Tensor)
+      for (ir::ExprId Arg : X.Args)
+        if (Value V = eval(Arg); !V.replicated())
+          write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't in the operation table", E), E);
   bool Collects = X.Object != None && isCollecting(X.Name);
   for (ir::ExprId Arg : X.Args) {
     Value V = eval(Arg);

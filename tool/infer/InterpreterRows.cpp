@@ -240,6 +240,18 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (Arg != None)
       Collect(Arg);
 
+  bool Leaf = StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad");
+  Result.Trained = Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
+                   (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
+                    llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
+  for (ir::ExprId Operand : Operands)
+    Result.Trained |= Last[Operand].Trained;
+  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach"))
+    Result.Trained = false;
+  if (Leaf && X.Object != None)
+    if (std::optional<Location> L = lvalue(X.Object))
+      Current[*L].Trained = true;
+
   // A batch that was cut: what has the same rows is cut as well, what may have them must be known.
   uint32_t Batch = 0;
   for (ir::ExprId Operand : Operands)
@@ -267,28 +279,15 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     return Result;
 
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
-  Result.Trained = Module;
   Result.Edges.clear();
-  bool Leaf = StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad");
-  if (Leaf || StringRef(X.Name).ends_with("register_parameter") ||
-      (Op && (*Op == Operation::Factory || *Op == Operation::Noise) && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
-         return mentions(Arg, "requires_grad", 1);
-       })))
-    Result.Trained = true;
-  if (Leaf && X.Object != None)
-    if (std::optional<Location> L = lvalue(X.Object))
-      Current[*L].Trained = true;
   for (ir::ExprId Operand : Operands) {
     const Value &V = Last[Operand];
-    Result.Trained |= V.Trained;
     std::vector<Edge> Both;
     std::set_union(Result.Edges.begin(), Result.Edges.end(), V.Edges.begin(), V.Edges.end(), std::back_inserter(Both));
     Result.Edges = std::move(Both);
   }
-  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach")) {
-    Result.Trained = false;
+  if (!Result.Trained)
     Result.Edges.clear();
-  }
   const Loop *Step = Result.Trained ? stepLoop() : nullptr;
   if (!Step)
     return Result;

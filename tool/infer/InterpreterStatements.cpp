@@ -96,6 +96,14 @@ void Interpreter::exec(ir::StmtId Id) {
     Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
     F.Result = F.Returned ? join(F.Result, V) : V;
+    // An object by its fields, if this is the only return.
+    State Fields;
+    if (std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value); L && !F.Returned)
+      for (auto It = Current.upper_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
+        if (It->first.Path.size() > L->Path.size() &&
+            std::equal(L->Path.begin(), L->Path.end(), It->first.Path.begin()))
+          Fields[Location{None, {It->first.Path.begin() + L->Path.size(), It->first.Path.end()}}] = It->second;
+    F.Fields = std::move(Fields);
     F.Returned = true;
     F.Returns.push_back(Current);
     for (const Loop &L : Loops)
@@ -120,6 +128,22 @@ void Interpreter::exec(ir::StmtId Id) {
   }
 }
 
+/// The tensor variable that `E` is a plain copy of, or None.
+ir::ExprId Interpreter::copied(ir::ExprId E) const {
+  while (true) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (P.Code.type(E).Kind != TypeKind::Tensor)
+      return None;
+    if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field)
+      return E;
+    bool Passes = ((X.Kind == ExprKind::Construct || X.Kind == ExprKind::Cast) && X.Args.size() == 1) ||
+                  X.Name == "std::move" || X.Name == "std::forward";
+    if (!Passes || X.Args.empty() || X.Args[0] == None)
+      return None;
+    E = X.Args[0];
+  }
+}
+
 void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (P.Code.Vars[V].Global) { // static: made once, and outlives every loop
     Depths[V] = -1;
@@ -130,6 +154,8 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   }
   const ir::Type &T = P.Code.typeOf(V);
   Alias.erase(V);
+  Copies.erase(V);
+  PointsTo.erase(Location{V, {}});
   Current.erase(Location{V, {}});
   if (Init == None) {
     Current[Location{V, {}}] = Value::of(Placement::Zero);
@@ -141,6 +167,15 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       Value Ignored = eval(Init);
       (void)Ignored;
       Alias[V] = *L;
+      return;
+    }
+  points(Location{V, {}}, Init);
+  // A tensor is a reference: what is written into its copy is written into it.
+  if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
+    if (std::optional<Location> L = lvalue(From); L && L->Root != V) {
+      eval(Init);
+      Alias[V] = *L;
+      Copies.insert(V);
       return;
     }
   Value Made;
@@ -156,6 +191,12 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     Made = Value::of(Placement::Zero, Init);
   Made.AssignedBy = Init;
   Current[Location{V, {}}] = Made;
+  ir::ExprId Call = Init;
+  while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1)
+    Call = P.Code.Exprs[Call].Args[0];
+  if (auto It = Returned.find(Call); It != Returned.end())
+    for (const auto &[Field, Value] : It->second)
+      Current[Location{V, Field.Path}] = Value;
 }
 
 /// Ends the program whatever the other ranks do: the failure contract covers it.

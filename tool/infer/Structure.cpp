@@ -295,6 +295,16 @@ private:
         Fact Prep = fact("prepare-in-constructor", O.Function);
         Prep.Texts["objects"] = llvm::join(Objects, ", ");
         const ir::Function &Fn = P.Code.Functions[O.Function];
+        std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
+        for (ir::ExprId Model : O.Models)
+          Involved.insert(R.object(Model));
+        // Behind what the body still does to them: parameters that are replaced later would be others.
+        if (ir::StmtId Last = lastTouch(Fn.Body, Involved); Last != None) {
+          Prep.Name = "prepare";
+          Prep.Nodes["statement"] = P.Code.Stmts[Last].Where;
+          Out.add(std::move(Prep));
+          continue;
+        }
         ir::Range At = Fn.Where;
         At.Begin = At.End = Fn.BodyBegin;
         Prep.Nodes["place"] = At;
@@ -344,6 +354,34 @@ private:
     return T.Kind == TypeKind::DataLoader && !P.Code.Vars[V].Param && movesBatches(R.objectOfVar(V));
   }
 
+  bool touches(ir::StmtId S, const std::set<ObjectId> &Involved) const {
+    bool Touches = false;
+    P.forEachStmt(S, [&](ir::StmtId Child) {
+      const ir::Stmt &X = P.Code.Stmts[Child];
+      if (X.Kind == StmtKind::Decl)
+        Touches |= Involved.count(R.objectOfVar(X.Var)) != 0;
+      P.forEachExpr(X.Value, [&](ir::ExprId E) {
+        if (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field)
+          Touches |= Involved.count(R.object(E)) != 0;
+      });
+    });
+    return Touches;
+  }
+
+  /// The last statement of a block that touches one of the objects before training begins, or None.
+  ir::StmtId lastTouch(ir::StmtId Block, const std::set<ObjectId> &Involved) const {
+    ir::StmtId Last = None;
+    if (Block == None)
+      return Last;
+    for (ir::StmtId Child : P.Code.Stmts[Block].Children) {
+      if (Child == None || trains(Child))
+        break;
+      if (!Deleted.count(Child) && touches(Child, Involved))
+        Last = Child;
+    }
+    return Last;
+  }
+
   /// Behind the last statement that declares or touches one of the objects, before training begins.
   void place(ir::StmtId Block, Preparation &Prep) {
     const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
@@ -380,19 +418,7 @@ private:
       });
     size_t Last = First;
     for (size_t I = First; I < Train && I < Children.size(); ++I) {
-      bool Touches = false;
-      if (Deleted.count(Children[I]))
-        continue;
-      P.forEachStmt(Children[I], [&](ir::StmtId S) {
-        const ir::Stmt &X = P.Code.Stmts[S];
-        if (X.Kind == StmtKind::Decl)
-          Touches |= Involved.count(R.objectOfVar(X.Var)) != 0;
-        P.forEachExpr(X.Value, [&](ir::ExprId E) {
-          if (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field)
-            Touches |= Involved.count(R.object(E)) != 0;
-        });
-      });
-      if (Touches)
+      if (!Deleted.count(Children[I]) && touches(Children[I], Involved))
         Last = I;
     }
     llvm::append_range(Prep.Objects, Loaders);

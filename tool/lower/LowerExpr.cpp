@@ -158,6 +158,13 @@ ir::ExprId Lowering::lambda(const LambdaExpr *E) {
   } else {
     F = lowerFunction(Op, Current);
   }
+  // It writes to copies of its own, which nothing follows.
+  if (F != None && E->isMutable() && llvm::any_of(E->captures(), [](const LambdaCapture &Capture) {
+        return Capture.getCaptureKind() == LCK_ByCopy;
+      })) {
+    Out.Functions[F].Usr += "#copies";
+    F = None;
+  }
   Out.Exprs[Id].Func = F;
   return Id;
 }

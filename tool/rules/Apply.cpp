@@ -344,7 +344,11 @@ private:
       P.forEachExpr(S.Value, [&](ir::ExprId E) {
         Works |= P.Code.Exprs[E].Kind == ir::ExprKind::Call || P.Code.Exprs[E].Kind == ir::ExprKind::Construct;
       });
-      if (Works)
+      bool Goes = any_of(Out.Edits, [&](const Edit &E) {
+        return E.Text.empty() && E.Path == P.Code.Files[S.Where.File].Path && E.Begin <= S.Where.Begin &&
+               S.Where.Begin < E.End;
+      });
+      if (Works && !(S.Where.valid() && Goes))
         return &S;
     }
     return nullptr;

@@ -309,6 +309,33 @@ class ACCELERATE_API Accelerator : public Project {
     return detail::reduce(detail::mine(values)...);
   }
 
+  /// The part of a mean that counts by something else than rows (tokens, a mask): x * weight / the ranks' weights, zero
+  /// on a ghost. Differentiable in x. Alone: x itself. (collective)
+  torch::Tensor share(const torch::Tensor& x, const Weight& weight) const {
+    return detail::share_tensor(x, weight.value);
+  }
+
+  /// The largest or smallest value over the ranks, elementwise, of a tensor or number, fresh. Alone: x itself.
+  /// (collective)
+  template <typename Value>
+  Value max(const Value& x) const {
+    return detail::extreme_of(x, /*largest=*/true);
+  }
+  template <typename Value>
+  Value min(const Value& x) const {
+    return detail::extreme_of(x, /*largest=*/false);
+  }
+
+  /// sum(x) with a gradient, for what a loss computes from the whole batch: all_reduce(numerator) /
+  /// all_reduce(denominator). The result, and a loss that is made of it, is equal on all ranks; backward(loss) then
+  /// gives the gradients of the single process. Equal shapes on all ranks. Alone: x itself. (collective, and so is its
+  /// part of the backward pass)
+  torch::Tensor all_reduce(const torch::Tensor& x) const { return detail::all_reduce(x); }
+
+  /// All ranks' rows along dimension 0 in rank order, without ghosts, with a gradient: for losses that compare the rows
+  /// of a batch with each other. Otherwise as all_reduce(). (collective)
+  torch::Tensor all_gather(const torch::Tensor& rows) const { return detail::all_gather(rows); }
+
   /// The number of rows of the global training batch in hand, of which this rank has `local_rows`. For draws of
   /// batch extent: every rank draws the whole from equal generators, and keeps its own part, so that the numbers
   /// are those of the single process: own_rows(torch::randn({global_rows(x.size(0)), 100})). Alone: the argument.

@@ -33,6 +33,14 @@ ACCELERATE_API torch::Tensor own_rows(const torch::Tensor& whole);
 /// Whether the training batch in hand is a ghost.
 ACCELERATE_API bool holds_ghost();
 ACCELERATE_API torch::Tensor share_tensor(const torch::Tensor& x);
+/// x * weight / the ranks' weights.
+ACCELERATE_API torch::Tensor share_tensor(const torch::Tensor& x, double weight);
+/// The largest value over the ranks, or the smallest; fresh, same type.
+ACCELERATE_API torch::Tensor extreme(const torch::Tensor& x, bool largest);
+/// The sum over the ranks without ghosts, with a gradient.
+ACCELERATE_API torch::Tensor all_reduce(const torch::Tensor& x);
+/// All ranks' rows without ghosts, with a gradient.
+ACCELERATE_API torch::Tensor all_gather(const torch::Tensor& rows);
 
 template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T>;
@@ -157,6 +165,21 @@ Value mine(const Value& x) {
   } else {
     static_assert(is_number<Value>, "accelerate: mine() and sum() take tensors and numbers");
     return holds_ghost() ? Value{} : x;
+  }
+}
+
+template <typename Value>
+Value extreme_of(const Value& x, bool largest) {
+  if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
+    return extreme(x, largest);
+  } else {
+    static_assert(is_number<Value>, "accelerate: max() and min() take tensors and numbers");
+    using Wide = typename Pack<Value>::Wide;
+    if (alone()) {
+      return x;
+    }
+    const auto one = torch::scalar_tensor(static_cast<Wide>(x), torch::CppTypeToScalarType<Wide>::value);
+    return static_cast<Value>(extreme(one, largest).template item<Wide>());
   }
 }
 

@@ -64,6 +64,15 @@ class Accelerator {
 
   int64_t global_rows(int64_t local_rows) const;
   torch::Tensor own_rows(const torch::Tensor& whole) const;
+  torch::Tensor share(const torch::Tensor& x, const Weight& weight) const;
+  template <typename Value>
+  Value max(const Value& x) const;
+  template <typename Value>
+  Value min(const Value& x) const;
+  torch::Tensor all_reduce(const torch::Tensor& x) const;
+  torch::Tensor all_gather(const torch::Tensor& rows) const;
+  template <typename Value>
+  Value broadcast(const Value& x, int64_t from_process = 0) const;
   template <typename Batch>
   std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const;
   torch::Tensor gather(const torch::Tensor& rows) const;

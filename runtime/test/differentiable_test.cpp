@@ -1,0 +1,100 @@
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <vector>
+
+#include "toys.h"
+
+namespace {
+
+/// Losses of a whole batch, as one process computes them, and as the ranks do.
+class Differentiable : public testing::Test {
+ protected:
+  using Loss = std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+
+  /// One backward on a batch of each size (1 and 2: ghosts on three ranks), against one process's gradients.
+  void expect_the_same(const Loss& whole, const Loss& ours) {
+    for (const int64_t rows : {7, 6, 2, 1}) {
+      torch::manual_seed(3);
+      auto alone = toys::perceptron(6, 2);
+      alone->to(torch::kDouble);
+      auto shared = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(alone->clone());
+      accelerator.prepare(shared);
+      const auto x = torch::sin(torch::arange(rows * 6, torch::kDouble)).reshape({rows, 6});
+      const auto y = torch::cos(torch::arange(rows * 2, torch::kDouble)).reshape({rows, 2}).abs();
+      const auto expected = whole(alone->forward(x), y);
+      expected.backward();
+      const auto [own_x, own_y] = accelerator.shard(std::make_tuple(x, y));
+      const auto loss = ours(shared->forward(own_x), own_y);
+      accelerator.backward(loss);
+      EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-12) << rows << " rows";
+      for (size_t i = 0; i < alone->parameters().size(); ++i) {
+        EXPECT_TRUE(torch::allclose(shared->parameters()[i].grad(), alone->parameters()[i].grad(), 1e-9, 1e-12))
+            << rows << " rows, parameter " << i;
+      }
+    }
+  }
+
+  accelerate::Accelerator accelerator;
+};
+
+TEST_F(Differentiable, RatioOfSums) {
+  expect_the_same(
+      [](const torch::Tensor& output, const torch::Tensor& target) {
+        const auto p = torch::sigmoid(output);
+        return 1 - (2 * (p * target).sum() + 1) / (p.sum() + target.sum() + 1);
+      },
+      [this](const torch::Tensor& output, const torch::Tensor& target) {
+        const auto p = torch::sigmoid(output);
+        return 1 - (2 * accelerator.all_reduce((p * target).sum()) + 1) /
+                       (accelerator.all_reduce(p.sum()) + accelerator.sum(target.sum()) + 1);
+      });
+}
+
+TEST_F(Differentiable, RowsAgainstEachOther) {
+  const auto contrast = [](const torch::Tensor& rows, const torch::Tensor& others) {
+    const auto similarity = torch::mm(rows, others.t());
+    return -torch::log_softmax(similarity, 1).diag().mean();
+  };
+  expect_the_same(contrast, [&](const torch::Tensor& output, const torch::Tensor& target) {
+    return contrast(accelerator.all_gather(output), accelerator.all_gather(target));
+  });
+}
+
+TEST_F(Differentiable, ShareByWeight) {
+  // A mean over what a mask selects, which each rank has another number of.
+  const auto mask_of = [](const torch::Tensor& target) { return (target > 0.5).to(torch::kDouble); };
+  expect_the_same(
+      [&](const torch::Tensor& output, const torch::Tensor& target) {
+        const auto mask = mask_of(target);
+        return ((output - target).pow(2) * mask).sum() / mask.sum();
+      },
+      [&](const torch::Tensor& output, const torch::Tensor& target) {
+        const auto mask = mask_of(target);
+        const auto mean = ((output - target).pow(2) * mask).sum() / mask.sum().clamp_min(1);
+        return accelerator.all_reduce(accelerator.share(mean, accelerate::Weight(mask.sum())));
+      });
+}
+
+TEST_F(Differentiable, Extremes) {
+  const auto r = static_cast<double>(accelerator.process_index());
+  const auto n = accelerator.num_processes();
+  EXPECT_EQ(accelerator.max(r), static_cast<double>(n - 1));
+  EXPECT_EQ(accelerator.min(int64_t{5} + accelerator.process_index()), 5);
+  const auto x = torch::tensor({r, -r});
+  EXPECT_TRUE(torch::equal(accelerator.max(x), torch::tensor({n - 1.0, 0.0})));
+  EXPECT_TRUE(torch::equal(accelerator.min(x), torch::tensor({0.0, 1.0 - n})));
+  EXPECT_EQ(accelerator.max(torch::tensor(r == 0)).item<bool>(), true);
+  EXPECT_EQ(accelerator.min(torch::tensor(r == 0)).item<bool>(), n == 1);
+}
+
+TEST_F(Differentiable, WantsRealNumbers) {
+  if (accelerator.num_processes() > 1) {
+    EXPECT_THROW(accelerator.all_reduce(torch::ones({2}, torch::kLong)), c10::Error);
+    EXPECT_THROW(accelerator.all_gather(torch::tensor(1.0)), c10::Error);
+  }
+}
+
+}  // namespace
