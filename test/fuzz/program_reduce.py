@@ -20,7 +20,6 @@ def reduced(bench, case, rounds=8, at_once=40):
         together = case
         for c in good:
             together = type(case)(case.number, case.helpers, case.body, together.without | c.without)
-        tries = [together, *good]
         together.number = 999
         verdicts = bench.judge_all([together])
         if verdicts[999].migrated and not verdicts[999].announced and 999 in bench.check([together], verdicts)[0]:

@@ -54,7 +54,7 @@ class Case:
         return "\n".join([*lines, "}", "", f"}}  // namespace {self.name}", ""])
 
     def parts(self):
-        """What may still be left out, the largest first."""
+        """What may still be left out."""
         for part in [*self.helpers, *self.body]:
             for sub in part.all():
                 if id(sub) not in self.without:

@@ -6,7 +6,7 @@
 A case is a random training function. The tool judges each alone; those that it migrates are joined in units, which are
 built as they are and migrated, and run alone (the same bits), on two and on three ranks (the same numbers but for
 rounding; where a finding says that numbers change, only the end is asked for). What disagrees without a finding, hangs,
-crashes or doesn't build is written to --failures, reduced. The same seed gives the same cases.
+crashes or doesn't build is written to --failures, the first three reduced. The same seed gives the same cases.
 Prints `N programs, M migrated, K refused, D disagree`; exit status 1 if any disagrees, 2 for wrong usage.
 """
 
@@ -25,6 +25,7 @@ from program_runs import Bench, Failure
 from program_text import unit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+REDUCED = 3  # cases of a run: each takes a few builds, and many have one cause
 
 
 class Fuzzer:
@@ -42,7 +43,7 @@ class Fuzzer:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "main.cpp").write_text(unit([case]))
         (folder / "what.txt").write_text(what + "\n")
-        if migrated and self.options.reduce:
+        if migrated and self.options.reduce and len(self.disagree) <= REDUCED:
             small = reduced(self.bench, case)
             (folder / "reduced.cpp").write_text(unit([small]))
             print(small.text(), flush=True)
