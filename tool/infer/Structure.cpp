@@ -21,7 +21,7 @@ bool choosesCpu(const Program &P) {
     StringRef Name = E.Name;
     if (Name.ends_with("::kCUDA") || Name.ends_with("DeviceType::CUDA") || Name == "at::Tensor::cuda" ||
         Name == "torch::nn::Module::cuda" || (E.Kind == ExprKind::Literal && Name.starts_with("cuda")) ||
-        Name == "torch::cuda::is_available")
+        Name == "torch::cuda::is_available" || Name == "accelerate::Accelerator::device")
       return false;
   }
   return true;
@@ -537,6 +537,11 @@ private:
       N.Nodes["draw"] = expr(E).Where;
       N.Nodes["rows"] = expr(Rows).Where;
       Out.add(std::move(N));
+    }
+    for (ir::ExprId E : F.OwnRows) {
+      Fact O = fact("batch-rows", functionOf(E));
+      O.Nodes["value"] = expr(E).Where;
+      Out.add(std::move(O));
     }
     for (ir::ExprId E : F.Cuts) {
       Fact C = fact("own-batch", functionOf(E));
