@@ -42,7 +42,8 @@ UNSAMPLED_NAMES = {"std::get": "every sample of a tuple takes it", "len": "not L
                    "sizes": "C++ alone: lit", "slice": "C++ alone, as `narrow`", "index": "C++ alone: lit",
                    "empty": "holds no numbers yet", "empty_like": "holds no numbers yet", "new_empty": "holds no numbers yet",
                    "equal_to": "no operation of LibTorch 2.11", "TransformerEncoder": "a stack of its layer",
-                   "TransformerDecoder": "a stack of its layer"}
+                   "TransformerDecoder": "a stack of its layer", "unique_dim": "C++ alone, as `unique_consecutive`",
+                   "special_log_softmax": "as `log_softmax`; Python names its type otherwise"}
 NOISE = {"noise", "noise-like", "noise-module"}
 ANNOTATIONS = {"throws-without-rows", "nan-without-rows", "drops-out"}
 
@@ -80,9 +81,9 @@ def read_samples(path):
                 shape, _, domain = shape.partition(":")
                 shape = [s for s in shape.split(",") if s]
                 batch = shape.index("b") if "b" in shape else None
-                parsed.append(Input(name, [ROWS if s == "b" else int(s) for s in shape], domain, batch))
+                parsed.append(Input(name, tuple(ROWS if s == "b" else int(s) for s in shape), domain, batch))
             for name in names.split():
-                samples.append(Sample(name, parsed, text.replace("OP", re.sub(r"^(special|fft|linalg)_", "", name.split("::")[-1])), number))
+                samples.append(Sample(name, tuple(parsed), text.replace("OP", re.sub(r"^(special|fft|linalg)_", "", name.split("::")[-1])), number))
     return samples
 
 

@@ -2,7 +2,7 @@
 import ast
 import re
 
-LISTS = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}  # return vectors, not tuples
+LISTS = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind", "where"}  # return vectors, not tuples
 PLAIN = {"one_hot", "linear", "bilinear", "pairwise", "embedding_plain"}  # functionals without options
 CAMEL = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "nll_loss": "NLLLoss", "kl_div": "KLDiv", "glu": "GLU", "elu": "ELU",
          "celu": "CELU", "selu": "SELU", "gelu": "GELU", "relu": "ReLU", "relu6": "ReLU6", "leaky_relu": "LeakyReLU",
@@ -11,6 +11,19 @@ CAMEL = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "nll_loss": "NLLLoss", "kl_
          "multilabel_margin_loss": "MultilabelMarginLoss", "multilabel_soft_margin_loss": "MultilabelSoftMarginLoss"}
 ENUMS = {"sum": "kSum", "mean": "kMean", "none": "kNone", "batchmean": "kBatchMean", "nearest": "kNearest",
          "bilinear": "kBilinear", "constant": "kConstant", "reflect": "kReflect"}
+
+
+# Overloads that a literal alone doesn't choose between.
+CHOSEN = {"sum": "torch::IntArrayRef(%s)", "mean": "torch::IntArrayRef(%s)", "nansum": "torch::IntArrayRef(%s)",
+          "logsumexp": "torch::IntArrayRef(%s)", "argsort": "int64_t(%s)", "count_nonzero": "std::optional<int64_t>(%s)",
+          "size": "std::vector<int64_t>(%s)"}
+
+
+def chosen(name, node):
+    listed = isinstance(node, ast.List) and len(node.elts) > 1
+    number = isinstance(node, ast.Constant) and isinstance(node.value, int)
+    wanted = listed if name not in ("argsort", "count_nonzero") else number
+    return CHOSEN[name] % ("%s" % cpp(node)) if name in CHOSEN and wanted else cpp(node)
 
 
 def camel(name):
@@ -37,7 +50,7 @@ def options(name, args, keywords):
     for keyword in keywords:
         value = keyword.value
         named = isinstance(value, ast.Constant) and ENUMS.get(value.value)
-        text += ".%s(%s)" % (keyword.arg, "torch::" + named if named else cpp(value))
+        text += ".%s(%s)" % (keyword.arg, "torch::" + named if named else chosen(keyword.arg, value))
     return text
 
 
@@ -59,7 +72,14 @@ def call(node):
         return "%s(%s)" % (module, options(module + "Options", node.args, node.keywords))
     if node.keywords:
         raise ValueError("only options have keywords: " + ast.unparse(node))
-    return "%s(%s)" % (cpp(target), ", ".join(map(cpp, node.args)))
+    name = target.attr if isinstance(target, ast.Attribute) else ""
+    args = [chosen(name, a) for a in node.args]
+    if name == "tensordot":  # the dimensions of each side are arguments of their own
+        args[2:] = map(cpp, node.args[2].elts)
+    if name == "rfftfreq":
+        args.append("torch::kFloat")
+    callee = cpp(target)
+    return "%s(%s)" % (callee + "->forward" if callee.startswith("torch::nn::Sequential(") else callee, ", ".join(args))
 
 
 def cpp(node):

@@ -389,7 +389,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
-      return ofField(E, X, std::move(V));
+      return ofField(E, *L, std::move(V));
     }
     return X.Object == None ? Value::of(Placement::Replicated, E) : eval(X.Object);
   }

@@ -154,7 +154,7 @@ private:
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
-  Value ofField(ir::ExprId E, const ir::Expr &X, Value V) const;
+  Value ofField(ir::ExprId E, const Location &L, Value V) const;
 
   // Calls (InterpreterCalls.cpp)
   Value call(ir::ExprId E, const ir::Expr &X);

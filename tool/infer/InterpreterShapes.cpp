@@ -12,15 +12,16 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 /// A batch's tensor: of how many dimensions, if LibTorch's own data sets tell; else as many as this field has.
-Value Interpreter::ofField(ir::ExprId E, const ir::Expr &X, Value V) const {
-  if (V.Kind != Placement::Sharded || V.Batch == None || X.Kind != ExprKind::Field || V.Rank >= 0 || V.RankOf != None ||
+Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) const {
+  // A copy of a field, `auto y = batch.target`, is the field's location.
+  if (V.Kind != Placement::Sharded || V.Batch == None || L.Path.empty() || V.Rank >= 0 || V.RankOf != None ||
       P.Code.type(E).Kind != TypeKind::Tensor)
     return V;
-  V.RankOf = X.Var;
+  V.RankOf = L.Path.back();
   if (auto It = R.Loaders.find(V.Batch); It != R.Loaders.end() && !It->second.Made.empty()) {
     StringRef Loader = P.Code.type(It->second.Made[0]).Name;
     if (Loader.contains("torch::data::datasets::MNIST") && Loader.contains("torch::data::transforms::Stack"))
-      V.setRank(X.Name == "data" ? 4 : 1);
+      V.setRank(P.Code.Vars[L.Path.back()].Name == "data" ? 4 : 1);
   }
   return V;
 }
@@ -51,6 +52,7 @@ Value Interpreter::scattered(ir::ExprId E, const ir::Expr &X, const Operands &In
   if (!AlongBatch)
     return Value::unknown("puts rows of a batch into something that isn't cut like them", E);
   Value Added = Value::partial(true, E);
+  Added.Rank = Self.Rank;
   if (In.InPlace)
     if (std::optional<Location> L = lvalue(In.Exprs[0]))
       return accumulate(*L, Added, None, E);

@@ -214,6 +214,10 @@ class Tensor : public TensorBase {
   Tensor exp() const;
   Tensor abs() const;
   Tensor squeeze() const;
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
+  Tensor nonzero() const;
+  Tensor gather(int64_t dim, const Tensor& index, bool sparse_grad = false) const;
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
   Tensor unsqueeze(int64_t dim) const;
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor diff(int64_t n = 1, int64_t dim = -1) const;
