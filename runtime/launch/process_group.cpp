@@ -36,7 +36,7 @@ constexpr milliseconds kCollect{200};
 constexpr milliseconds kImpatience{1000};
 // The ranks that wait for a stopped one give up after their timeout, and tell more about it than we can. Only if none
 // of them waits any more it is up to us.
-constexpr milliseconds kOverdue{4000};
+constexpr milliseconds kOverdue{5000};
 
 bool AsksToStop(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -90,7 +91,12 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
   impl_->environment = environment;
   impl_->debug = flag("ACCELERATE_DEBUG_MODE");
   try {
-    impl_->store = open_store(environment, serves_store(environment));
+    // c10d tries again after its timeout.
+    const auto store = std::make_shared<c10::intrusive_ptr<c10d::Store>>();
+    const bool open = within(environment.timeout + kPatience,
+                             [store, environment] { *store = open_store(environment, serves_store(environment)); });
+    TORCH_CHECK(open, "no connection within ", environment.timeout.count() / 1000, " s");
+    impl_->store = *store;
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
                 ": can't reach rank 0 at ", environment.master_address, ":", environment.master_port, ": ",

@@ -68,12 +68,12 @@ std::string collectives(const std::string& /*checkpoint_folder*/) {
   const int64_t rank = accelerator.process_index(), ranks = accelerator.num_processes();
   const auto options = torch::TensorOptions(accelerator.device()).dtype(torch::kFloat64);
 
-  torch::Tensor own = torch::full({3}, static_cast<double>(rank + 1), options);
+  torch::Tensor sum = accelerator.reduce(torch::full({3}, static_cast<double>(rank + 1), options));
   if (spoiled("collectives")) {
-    own += 1;
+    sum += 1;
   }
-  const auto sum = static_cast<double>(ranks * (ranks + 1)) / 2;
-  agree(accelerator.reduce(own).eq(sum).all().item<bool>(), "a sum over ranks is wrong");
+  const auto expected = static_cast<double>(ranks * (ranks + 1)) / 2;
+  agree(sum.eq(expected).all().item<bool>(), "a sum over ranks is wrong");
 
   const torch::Tensor sent = accelerator.broadcast(torch::full({2}, static_cast<double>(rank), options));
   agree(sent.eq(0).all().item<bool>(), "what rank 0 sends isn't what arrives");
