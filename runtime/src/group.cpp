@@ -85,6 +85,12 @@ void meet(c10d::Store& store, const Environment& environment) {
 
 bool serves_store(const Environment& environment) { return environment.rank == 0 && !environment.store_is_served; }
 
+/// Of what goes wrong with a store that was there.
+std::string first_words(const Environment& environment) {
+  return c10::str("[accelerate] rank ", environment.rank, " of ", environment.world_size, ": lost rank 0 at ",
+                  environment.master_address, ":", environment.master_port, " while the ranks were meeting: ");
+}
+
 }  // namespace
 
 Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique<Impl>()) {
@@ -99,15 +105,21 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
     impl_->store = *store;
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
-                ": can't reach rank 0 at ", environment.master_address, ":", environment.master_port, ": ",
-                message_of(error));
+                serves_store(environment) ? ": can't serve the others at " : ": can't reach rank 0 at ",
+                environment.master_address, ":", environment.master_port, ": ", message_of(error));
   }
-  // If rank 0 is stopped in the middle of this, its store doesn't answer.
-  const bool met =
-      within(environment.timeout + kPatience, [store = impl_->store, environment] { meet(*store, environment); });
-  TORCH_CHECK(met, "[accelerate] rank ", environment.rank, " of ", environment.world_size, ": rank 0 at ",
-              environment.master_address, ":", environment.master_port, " has started and doesn't answer any more");
-  impl_->peers = std::make_unique<Peers>(environment, open_store(environment, false), impl_->store);
+  bool met = false;
+  try {
+    // If rank 0 is stopped in the middle of this, its store doesn't answer.
+    met = within(environment.timeout + kPatience, [store = impl_->store, environment] { meet(*store, environment); });
+    if (met) {
+      impl_->peers = std::make_unique<Peers>(environment, open_store(environment, false), impl_->store);
+    }
+  } catch (const std::exception& error) {
+    const std::string message = message_of(error);
+    TORCH_CHECK(false, message.rfind("[accelerate]", 0) == 0 ? "" : first_words(environment), message);
+  }
+  TORCH_CHECK(met, first_words(environment), "it doesn't answer any more");
   impl_->peers->set_overdue([this](const std::string& operation) { overdue(operation); });
   on_uncaught([this](const std::string& message) { return last_words(message); });
   auto& group = impl_->group;

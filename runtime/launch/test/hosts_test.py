@@ -17,7 +17,7 @@ import tempfile
 import time
 
 SKIPPED = 77
-TIMEOUT = 5
+TIMEOUT = 10  # seconds
 MARGIN = 10
 PATIENCE = 120
 ADDRESSES = ["10.77.0.1", "10.77.0.2"]
