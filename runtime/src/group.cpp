@@ -121,7 +121,6 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
   }
   TORCH_CHECK(met, first_words(environment), "it doesn't answer any more");
   impl_->peers->set_overdue([this](const std::string& operation) { overdue(operation); });
-  on_uncaught([this](const std::string& message) { return last_words(message); });
   auto& group = impl_->group;
   group = c10::make_intrusive<c10d::ProcessGroup>(impl_->store, static_cast<int>(environment.rank),
                                                   static_cast<int>(environment.world_size));
@@ -136,6 +135,7 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
     group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
     group->setGroupName("accelerate");
   });
+  on_uncaught([this](const std::string& message) { return last_words(message); });
 }
 
 Group::~Group() = default;

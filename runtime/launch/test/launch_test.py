@@ -190,6 +190,15 @@ class Launch(LaunchTestCase):
             self.assertIn(f"port {port} cannot be used", result.stderr)
         self.assertEqual(self.run_command("launch", "--main_process_port", port, program).stdout, port + "\n")
 
+    def test_free_port(self):
+        """One that the system doesn't give to outgoing connections, since rank 0 listens on it a moment later."""
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+            first = int(file.read().split()[0])
+        port = int(self.run_command("launch", self.program("echo $MASTER_PORT\n")).stdout)
+        self.assertGreater(port, 0)
+        if first > 10000:
+            self.assertTrue(10000 <= port < first, port)
+
     def test_dry_run(self):
         program = self.program("touch ran\n")
         result = self.run_command(
