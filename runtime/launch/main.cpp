@@ -38,6 +38,7 @@ int Main(int argc, char** argv) {
   AddConfigCommand(app, action);
   AddEnvCommand(app, action);
   AddLaunchCommand(app, program, action);
+  AddTestCommand(app, action);
 
   if (!arguments.empty() && arguments[0] == "launch") {
     const std::string name = arguments[0];

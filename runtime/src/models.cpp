@@ -19,6 +19,8 @@
 
 namespace accelerate::detail {
 
+constexpr const char* kBackward = "backward (all-reduce of gradients)";
+
 struct Models::Model {
   std::string name;
   int64_t number = 0;                  // in the order of preparation
@@ -474,6 +476,7 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     gradient = gradient.defined() ? gradient * coefficient : at::full_like(loss.detach(), coefficient);
   }
   const auto start = std::chrono::steady_clock::now();
+  const Peers::Operation scope(group.impl().peers.get(), kBackward, /*watched=*/false);
   try {
     if (arguments.inputs) {
       // Only these get gradients, which is nothing that a reducer could wait for.
@@ -545,8 +548,7 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       throw;
     }
     const auto seconds = std::chrono::steady_clock::now() - start;
-    group.fail("backward (all-reduce of gradients)", error,
-               std::chrono::duration_cast<std::chrono::seconds>(seconds).count());
+    group.fail(kBackward, error, std::chrono::duration_cast<std::chrono::seconds>(seconds).count());
   }
 }
 

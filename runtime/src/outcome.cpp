@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "state.h"
+#include "uncaught.h"
 
 namespace accelerate::detail {
 namespace {
@@ -24,10 +25,8 @@ std::string broadcast_text(Group& group, int64_t from, const std::string& text, 
 std::string message_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const c10::Error& e) {
-    return e.what_without_backtrace();
   } catch (const std::exception& e) {
-    return e.what();
+    return detail::message_of(e);
   } catch (...) {
     return "an unknown error";
   }

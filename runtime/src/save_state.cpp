@@ -326,6 +326,18 @@ std::string save_state(const std::string& output_dir) {
   return folder;
 }
 
+std::string latest_checkpoint() {
+  std::string folder;
+  together("latest_checkpoint()", [&] {
+    if (rank() == 0) {
+      const CheckpointSeries all = series("latest_checkpoint()");
+      const auto latest = all.latest();
+      folder = latest ? all.path(*latest) : "";
+    }
+  });
+  return text_of_main_process(folder, "the checkpoint's name");
+}
+
 std::string load_state(const std::string& input_dir) {
   const PreparedObjects& prepared = living("load_state()");
   std::string folder = input_dir;

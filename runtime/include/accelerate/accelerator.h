@@ -72,6 +72,10 @@ class ACCELERATE_API Accelerator : public Project {
   bool is_main_process() const { return process_index() == 0; }
   bool is_local_main_process() const { return local_process_index() == 0; }
 
+  /// How often the launcher has started the job again after a failure (accelerate-cpp's and torchrun's --max_restarts;
+  /// TORCHELASTIC_RESTART_COUNT): 0 the first time. Then a program goes on from its latest_checkpoint().
+  int64_t restarts() const;
+
   /// Makes models, optimizers, loaders, schedulers and leaf tensors ready, in place: any number, in any
   /// order, of any ownership; returned as they came (a tuple, or the one argument). (collective)
   ///

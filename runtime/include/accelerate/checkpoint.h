@@ -51,6 +51,7 @@ struct Checkpointable {
 ACCELERATE_API void register_for_checkpointing(Checkpointable object);
 ACCELERATE_API std::string save_state(const std::string& output_dir);
 ACCELERATE_API std::string load_state(const std::string& input_dir);
+ACCELERATE_API std::string latest_checkpoint();
 
 template <typename T, typename = void>
 struct saves_itself : std::false_type {};

@@ -64,6 +64,10 @@ class Project {
   /// it, and nothing has changed.
   std::string load_state(const std::string& input_dir = "") const { return detail::load_state(input_dir); }
 
+  /// The folder that load_state() would read: the latest of project_dir/checkpoints; empty if there is none.
+  /// (collective)
+  std::string latest_checkpoint() const { return detail::latest_checkpoint(); }
+
   /// Makes objects part of checkpoints, in the order of registration: anything with save(OutputArchive&) const and
   /// load(InputArchive&), tensors (which are overwritten in place), numbers and strings; or two functions, which save
   /// into a torch::serialize::OutputArchive and load from an InputArchive. They are referred to: they must be there
