@@ -38,13 +38,13 @@ bool Near(double a, double b) { return std::abs(a - b) <= kRatio * std::abs(b); 
 
 Explanation ExplainFactor(double factor, int ranks, const char* of) {
   const double n = ranks;
-  if (Near(factor, n)) {
+  if (ranks > 1 && Near(factor, n)) {
     return {"times-ranks",
             fmt::format("{} is {} times the original's, once for each rank: a mean over rows is added up over ranks "
                         "(Reduction::Sum on a mean), or a part of it that doesn't depend on rows counts on every rank",
                         of, ranks)};
   }
-  if (Near(factor * n, 1)) {
+  if (ranks > 1 && Near(factor * n, 1)) {
     return {"divided-by-ranks", fmt::format("{} is 1/{} of the original's: a sum over rows is averaged over ranks; "
                                             "accelerator.backward(loss, Reduction::Sum) is for sums",
                                             of, ranks)};
@@ -124,6 +124,11 @@ Explanation ExplainTraining(const Evidence& evidence) {
             "the losses agree and the gradients don't: what happens between backward() and step() differs (clipping or "
             "scaling before the ranks' gradients are averaged), or a window's parts have the wrong weights" +
                 AfterSteps(evidence.steps_before)};
+  }
+  if (factor != 0 && !Near(factor, 1) && std::abs(evidence.loss_ratio - factor) <= kParallel * std::abs(factor)) {
+    Explanation explanation = ExplainFactor(factor, evidence.ranks, "the loss, and the gradient with it,");
+    explanation.text += AfterSteps(evidence.steps_before);
+    return explanation;
   }
   if (evidence.loss_ratio != 0 && evidence.ranks > 1 &&
       (Near(evidence.loss_ratio, n) || Near(evidence.loss_ratio * n, 1))) {
