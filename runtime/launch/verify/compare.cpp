@@ -19,9 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Join(const std::vector<std::string>& lines, std::size_t last) {
+constexpr const char* kNotRecorded = "nothing was recorded";
+
+std::string Join(const std::vector<std::string>& lines) {
   std::string text;
-  for (std::size_t i = lines.size() - std::min(lines.size(), last); i < lines.size(); ++i) text += "\n    " + lines[i];
+  for (const std::string& line : lines) text += "\n    " + line;
   return text;
 }
 
@@ -35,12 +37,21 @@ std::string Progress(const RunResult& run) {
   return text;
 }
 
+// The rank that has come least far, if there is one.
+std::optional<int> LastRank(const RunResult& run) {
+  const auto [least, most] =
+      std::minmax_element(run.recordings.begin(), run.recordings.end(),
+                          [](const Recording& a, const Recording& b) { return a.events.size() < b.events.size(); });
+  if (least == run.recordings.end() || least->events.size() == most->events.size()) return std::nullopt;
+  return least->rank;
+}
+
 Difference DescribeEnd(const RunResult& run) {
   Difference difference;
   difference.check = "end";
   if (run.timed_out) {
     difference.where = fmt::format("after {:.0f} s", run.seconds);
-    difference.what = "it did not end and was stopped: " + Progress(run) + Join(run.error_lines, 8);
+    difference.what = "it did not end and was stopped: " + Progress(run) + Join(run.error_lines);
     difference.explanation = {
         "hang",
         "a rank waits for what the others don't do: an operation of all ranks in a branch or loop "
@@ -49,15 +60,25 @@ Difference DescribeEnd(const RunResult& run) {
   }
   difference.where = "at its end";
   difference.what =
-      fmt::format("exit code {}, the original's is 0: {}{}", run.exit_code, Progress(run), Join(run.error_lines, 8));
-  const bool differ = std::any_of(run.error_lines.begin(), run.error_lines.end(), [](const std::string& line) {
-    return line.find("the next operation") != std::string::npos;
-  });
-  difference.explanation =
-      differ ? Explanation{"hang",
-                           "the ranks were about to do different operations, and would have waited for each other: one "
-                           "of them is in a branch or loop that not all ranks take"}
-             : Explanation{"failed", "the program's own messages above say why"};
+      fmt::format("exit code {}, the original's is 0: {}{}", run.exit_code, Progress(run), Join(run.error_lines));
+  const auto says = [&](const char* text) {
+    return std::any_of(run.error_lines.begin(), run.error_lines.end(),
+                       [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  };
+  if (says("the next operation differs")) {
+    difference.rank = LastRank(run);
+    difference.explanation = {"hang",
+                              "the ranks were about to do different operations, and would have waited for each other: "
+                              "one of them is in a branch or loop that not all ranks take"};
+  } else if (says("[accelerate] rank") && says("(timeout ")) {
+    difference.rank = LastRank(run);
+    difference.explanation = {
+        "hang",
+        "a rank waited for another that stalls, or does something else: an operation of all ranks "
+        "in a branch or loop that not all of them take (or --timeout is too short)"};
+  } else {
+    difference.explanation = {"failed", "the program's own messages above say why"};
+  }
   return difference;
 }
 
@@ -175,6 +196,12 @@ Check CompareOutput(const RunResult& original, const RunResult& migrated, const 
 
 }  // namespace
 
+bool CannotBeRecorded(const RunResult& run) {
+  return run.exit_code == 127 && std::any_of(run.error_lines.begin(), run.error_lines.end(), [](const auto& line) {
+           return line.find("libaccelerate_recorder") != std::string::npos;
+         });
+}
+
 double Tolerance::At(const std::string& dtype, std::size_t steps) const {
   static const std::map<std::string, int> kBits = {{"Double", 53}, {"Float", 24}, {"Half", 11}, {"BFloat16", 8}};
   const auto bits = kBits.find(dtype);
@@ -195,6 +222,11 @@ RunReport CompareRuns(const RunResult& original, const RunResult& migrated, cons
   const double last_tolerance = settings.tolerance.At(dtype, reference.CountSteps());
 
   const auto ranks = static_cast<std::size_t>(std::max(1, migrated.ranks));
+  if (CannotBeRecorded(migrated) || (migrated.ok() && migrated.recordings.size() != ranks)) {
+    report.first = Difference{"end", "on all ranks", {}, "", {}, kNotRecorded, 0, 0, {"failed", kHowToBeRecorded}};
+    report.checks.push_back({"end", Outcome::kUnknown, kNotRecorded});
+    return report;
+  }
   if (!migrated.ok()) {
     const Difference end = DescribeEnd(migrated);
     report.checks.push_back({"end", Outcome::kDiffers,
@@ -202,21 +234,8 @@ RunReport CompareRuns(const RunResult& original, const RunResult& migrated, cons
                                                 : fmt::format("exit code {}", migrated.exit_code)});
     if (migrated.recordings.size() == ranks)
       CompareTraining(reference, migrated.recordings, settings.tolerance, report);
-    // What went wrong in the numbers before may be why; a rank that was stopped has recorded less, which isn't news.
-    if (!report.first || report.first->explanation.kind == "sequence") report.first = end;
-    return report;
-  }
-  if (migrated.recordings.size() != ranks) {
-    report.first = Difference{"training",
-                              "on all ranks",
-                              {},
-                              "",
-                              {},
-                              "nothing was recorded: the program isn't linked with LibTorch's shared libraries",
-                              0,
-                              0,
-                              {"failed", "it has to load LibTorch as a shared library, and to be no script"}};
-    report.checks.push_back({"training", Outcome::kUnknown, "nothing was recorded"});
+    // What went wrong in the numbers before may be why.
+    if (!report.first) report.first = end;
     return report;
   }
   CompareTraining(reference, migrated.recordings, settings.tolerance, report);

@@ -25,6 +25,13 @@ struct CompareSettings {
   std::vector<std::string> ignored;  // glob patterns of files
 };
 
+/// What programs have to be.
+inline constexpr const char* kHowToBeRecorded =
+    "the program has to be an executable (no script) that is linked with LibTorch's shared libraries";
+
+/// Whether the program couldn't even be started with the recorder.
+bool CannotBeRecorded(const RunResult& run);
+
 /// Compares a run of the migrated program with the original's: exactly if it was alone, else within the tolerance.
 RunReport CompareRuns(const RunResult& original, const RunResult& migrated, const CompareSettings& settings);
 

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::chrono::seconds kGrace{3};  // for a launcher that is told to stop
-constexpr std::size_t kErrorLines = 20;
+constexpr std::size_t kErrorLines = 12;
 
 // Our own process's part in a job is none of the programs'.
 constexpr std::array<const char*, 7> kLaunchVariables = {"RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE",
@@ -123,10 +123,16 @@ class ChildSignal {
   sigset_t before_{};
 };
 
+// What c10 prints of where an error came from.
+bool IsBacktrace(const std::string& line) {
+  return line.find("frame #") != std::string::npos || line.find("Exception raised from ") != std::string::npos;
+}
+
 std::vector<std::string> LastLines(const std::string& text, std::size_t most) {
   std::istringstream stream(text);
   std::deque<std::string> lines;
   for (std::string line; std::getline(stream, line);) {
+    if (line.find_first_not_of(' ') == std::string::npos || IsBacktrace(line)) continue;
     lines.push_back(line);
     if (lines.size() > most) lines.pop_front();
   }

@@ -26,7 +26,7 @@ struct RunResult {
   int ranks = 0;                         // 0: without a launcher
   std::string folder;                    // its working folder
   std::string out;                       // what it (rank 0) wrote on standard output
-  std::vector<std::string> error_lines;  // the last of standard error
+  std::vector<std::string> error_lines;  // the last of standard error, without backtraces
   int exit_code = 0;
   bool timed_out = false;
   double seconds = 0;

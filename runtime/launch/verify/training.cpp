@@ -59,7 +59,7 @@ class Comparison {
         original_.events[at_].is_step ? CompareStep() : CompareBackward();
         for (Row* row : {&losses_, &gradients_, &parameters_}) row->previous = row->current;
       }
-      if (at_ == events) CompareCounts();
+      if (at_ == events && report_.exit_code == 0 && !report_.timed_out) CompareCounts();
     }
     CheckSharing();
     AddChecks();
@@ -132,8 +132,7 @@ class Comparison {
   // --- Events
 
   void CompareBackward() {
-    Prints changed = TakeValues();
-    CompareValues(changed, /*behind_step=*/false);
+    CompareValues(TakeValues());
     CompareLosses();
     CompareRows();
     if (exact_ || !has_steps_) CompareGradients();
@@ -142,9 +141,10 @@ class Comparison {
 
   void CompareStep() {
     CompareGradients();
+    behind_step_ = true;
+    CompareValues(TakeValues());
+    behind_step_ = false;
     ++steps_;
-    Prints changed = TakeValues();
-    CompareValues(changed, /*behind_step=*/true);
     loss_agrees_ = true;
   }
 
@@ -286,14 +286,14 @@ class Comparison {
     return true;
   }
 
-  void CompareValues(const Prints& changed, bool behind_step) {
+  void CompareValues(const Prints& changed) {
     double largest = 0;
     for (const auto& [position, unused] : changed) {
       const auto original = original_values_.find(position);
       if (original == original_values_.end()) continue;
       const bool buffer = IsBuffer(position);
       // Buffers are the rank's own until backward() has made them rank 0's.
-      if (buffer && !behind_step && !exact_) continue;
+      if (buffer && !behind_step_ && !exact_) continue;
       if (!exact_ && !SameValues(position)) continue;
       const auto migrated = rank_values_[0].find(position);
       if (migrated == rank_values_[0].end() || migrated->second.hash == original->second.hash) continue;
@@ -302,7 +302,8 @@ class Comparison {
       double relative = Relative(Distance(original->second, migrated->second), scale);
       if (exact_ && relative == 0) relative = std::numeric_limits<double>::min();
       largest = std::max(largest, buffer ? 0 : relative);
-      const double tolerance = exact_ ? 0 : tolerance_.At(original_.tensors[position].dtype, steps_);
+      const double tolerance =
+          exact_ ? 0 : tolerance_.At(original_.tensors[position].dtype, steps_ + (behind_step_ ? 1 : 0));
       Measure(parameters_, relative, tolerance);
       if (relative > tolerance) OtherValues(position, buffer, relative, tolerance);
     }
@@ -436,7 +437,8 @@ class Comparison {
 
   std::string Where() const {
     const bool step = at_ < original_.events.size() && original_.events[at_].is_step;
-    return step ? fmt::format("step {} ({})", steps_, original_.events[at_].optimizer)
+    return step ? fmt::format("{} step {} ({})", behind_step_ ? "behind" : "before", steps_,
+                              original_.events[at_].optimizer)
                 : fmt::format("backward pass {} (after {} steps)", backwards_, steps_);
   }
 
@@ -489,6 +491,7 @@ class Comparison {
   std::size_t at_ = 0;  // the event
   std::size_t steps_ = 0;
   std::size_t backwards_ = 0;
+  bool behind_step_ = false;
   Prints original_values_;
   std::vector<Prints> rank_values_;
   // The largest so far: rounding errors come from the largest numbers and stay when those have become small.

@@ -162,12 +162,11 @@ void WarnOfRelativePaths(const std::vector<std::string>& arguments, const std::v
 bool Failed(const RunResult& original, const VerifyOptions& options) {
   if (original.timed_out) {
     Say("error: the original did not end within {:g} s (--timeout); give it less to do", options.timeout);
+  } else if (CannotBeRecorded(original) || (original.exit_code == 0 && original.recordings.empty())) {
+    Say("error: nothing was recorded of the original: {}", kHowToBeRecorded);
   } else if (original.exit_code != 0) {
     Say("error: the original fails with exit code {}; the last lines of its stderr:", original.exit_code);
     for (const std::string& line : original.error_lines) fmt::print(stderr, "    {}\n", line);
-  } else if (original.recordings.empty()) {
-    Say("error: nothing was recorded of the original: it has to be an executable (no script) that is linked with "
-        "LibTorch's shared libraries");
   } else if (original.recordings[0].events.empty()) {
     Say("error: the original trains nothing: no backward pass and no step of an optimizer was seen");
   } else {
@@ -233,6 +232,7 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
     if (!shared && n > 1) shared = report.runs.size() - 1;
   }
   fmt::print("{}", TextReport(report));
+  std::fflush(stdout);  // before what is said on stderr
   Write("--json", options.json, JsonReport(report));
   Write("--html", options.html, HtmlReport(report));
   if (report.same()) return 0;
