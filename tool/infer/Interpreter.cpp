@@ -12,7 +12,7 @@ namespace migrate {
 
 Findings Interpreter::run() {
   // Each restart takes one more decision, of which there are finitely many; the bound is a safety net.
-  for (int Round = 0; Round != 64; ++Round) {
+  for (int Round = 0; Round != 256; ++Round) {
     std::map<uint32_t, std::string> Kept = std::move(Out.Kept);
     Out = Findings();
     Out.Kept = std::move(Kept);
@@ -29,6 +29,7 @@ Findings Interpreter::run() {
 
 void Interpreter::once() {
   Current.clear();
+  Last.clear();
   Alias.clear();
   Depths.clear();
   Loops.clear();
@@ -39,11 +40,16 @@ void Interpreter::once() {
   Recording = true;
   if (P.Main == None)
     return;
-  Frames.push_back({P.Main, std::nullopt, {}, false, {}});
+  Frames.push_back({P.Main, std::nullopt, {}, false, {}, {}});
   Stack.push_back(P.Main);
   Out.Reached.insert(P.Main);
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
     Depths[V] = 0;
+  // No rank has met another yet: whatever differs here can't be agreed on.
+  Divergent = 1;
+  for (const auto &[Global, Init] : P.Code.Globals)
+    Current[Location{Global, {}}] = eval(Init);
+  Divergent = 0;
   exec(P.Code.Functions[P.Main].Body);
 }
 
@@ -253,6 +259,17 @@ Value Interpreter::eval(ir::ExprId E) {
   if (Exhausted)
     return Value::unknown("stands in a program too large to follow", E);
   Value V = evalRaw(E);
+  if (Cuts.count(E) && V.replicated()) {
+    uint32_t Rows = V.Rows;
+    if (V.Outside)
+      note("outside-entropy", E, V, "is a batch that differs between processes");
+    V = Value::sharded(0, E);
+    V.Rows = Rows > NoRows ? Rows : named("e:" + std::to_string(E));
+    if (Recording)
+      Out.Cuts.insert(E);
+  }
+  fromOutside(E, P.Code.Exprs[E], V);
+  Last[E] = V;
   if (Recording)
     Out.Types[E] = V;
   return V;
@@ -313,7 +330,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return V;
   }
   case ExprKind::Binary:
-    return binary(E, X);
+    return withRows(E, X, nullptr, binary(E, X));
   case ExprKind::Assign:
     return assign(E, X);
   case ExprKind::Index: {
@@ -335,6 +352,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       V.Dim -= 1;
       V.Rank -= V.Rank > 0;
     }
+    if (V.replicated())
+      V.Rows = rowsOf(E, X, nullptr, {});
     return V;
   }
   case ExprKind::Conditional: {

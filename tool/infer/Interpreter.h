@@ -42,8 +42,10 @@ struct Findings {
   std::map<uint32_t, std::string> Kept;           ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
+  std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
+  bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
 };
 
@@ -60,6 +62,7 @@ private:
     LoopMode Mode;
     int Depth; ///< of the variables declared in its body
     uint32_t Loader;
+    size_t Frame; ///< index of the frame that it runs in
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
   };
   struct Frame {
@@ -68,6 +71,7 @@ private:
     Value Result;
     bool Returned = false;
     std::vector<State> Returns;
+    std::vector<ir::ExprId> Args; ///< of the call
   };
 
   void once();
@@ -79,6 +83,7 @@ private:
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
   bool leavesStep(ir::StmtId S) const;
+  bool sets(ir::StmtId S) const;
   void loopBody(ir::StmtId Id);
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   void reduceAfter(ir::StmtId Loop, const State &Before);
@@ -116,6 +121,21 @@ private:
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
   bool isBatchSize(ir::ExprId E) const;
   void backward(ir::ExprId E, const ir::Expr &X);
+
+  // What differs between processes by itself (InterpreterOutside.cpp)
+  void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
+  void agree(ir::ExprId E, const Value &V);
+
+  // Batches that no loader made (InterpreterRows.cpp)
+  Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
+  uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
+  uint32_t named(const std::string &Name);
+  uint32_t rowsNamed(ir::ExprId Count);
+  std::string spelled(ir::ExprId E) const;
+  const Loop *stepLoop() const;
+  ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
+  bool cut(ir::ExprId At, ir::StmtId Loop);
+  bool cutBatch(ir::ExprId Loss, const Value &V);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;
@@ -127,6 +147,7 @@ private:
 
   // One run.
   State Current;
+  std::map<ir::ExprId, Value> Last; ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
   std::map<ir::VarId, int> Depths;
   std::vector<Loop> Loops;
@@ -144,6 +165,9 @@ private:
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
+  std::set<ir::ExprId> Cuts;          ///< whole values of which each rank takes its rows
+  std::set<ir::StmtId> CutLoops;      ///< whose steps train on them
+  std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::set<ir::ExprId> CoerceAtAssign; ///< right-hand sides whose value escapes its step
 };
 

@@ -22,9 +22,16 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     return L;
   if (Rt.Kind == Placement::Unknown)
     return Rt;
-  if (L.replicated() && Rt.replicated())
-    return Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated,
-                     E);
+  if (L.replicated() && Rt.replicated()) {
+    Value V = Value::of(
+        L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
+    V.Rows = L.Rows;
+    V.Trained = L.Trained;
+    V.Edges = L.Edges;
+    V.Outside = L.Outside;
+    joinRows(V, Rt);
+    return V;
+  }
   if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
     return L.Kind == Placement::Own ? L : Rt;
   bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
@@ -33,6 +40,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     if (O.replicated() || (O.Kind == Placement::Sharded && O.Dim == S.Dim)) {
       Value V = Value::sharded(S.Dim, S.Source);
       V.Rank = O.Kind == Placement::Sharded ? std::max(S.Rank, O.Rank) : S.Rank;
+      V.Rows = S.Rows;
       return V;
     }
     return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
@@ -143,8 +151,11 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   case Placement::Zero:
     return Cur;
   case Placement::Replicated:
-    if (Cur.replicated() || Cur.Kind == Placement::Mean)
-      return Cur.Kind == Placement::Zero ? Value::of(Placement::Replicated, E) : Cur;
+    if (Cur.replicated() || Cur.Kind == Placement::Mean) {
+      Value Sum = Cur.Kind == Placement::Zero ? Value::of(Placement::Replicated, E) : Cur;
+      joinRows(Sum, Addend);
+      return Sum;
+    }
     break;
   case Placement::Mean:
     if (AddendExpr != None && Sums) {

@@ -100,8 +100,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
   }
   bool InPlace;
   if (const Operation *Op = Table.find(X.Name, InPlace))
-    return operation(E, X, *Op, InPlace);
-  return unknownCall(E, X);
+    return withRows(E, X, Op, operation(E, X, *Op, InPlace));
+  return withRows(E, X, nullptr, unknownCall(E, X));
 }
 
 /// Calls whose meaning isn't an operation on values.
@@ -194,6 +194,13 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
         write(*L, Value::of(Placement::Replicated, Arg), Arg);
   if (Name == "own_rows")
     return Value::sharded(0, E);
+  if (Name == "shard") { // a migrated step on batches of the program's own
+    if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
+      Restart = true;
+    Value V = Value::sharded(0, E);
+    V.Rows = !Args.empty() && Args[0].Rows > NoRows ? Args[0].Rows : named("e:" + std::to_string(E));
+    return V;
+  }
   if ((Name == "share" || Name == "mine") && !Args.empty() && !Args[0].replicated())
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
   return Value::of(Placement::Replicated, E);
@@ -240,7 +247,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     else
       Current[Location{V, {}}] = Values[I];
   }
-  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}});
+  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, X.Args});
   Stack.push_back(F);
   for (const auto &[Field, Init] : Fn.Inits)
     if (This) {
@@ -275,6 +282,7 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   if (Loss == None)
     return;
   Value V = eval(Loss);
+  Out.Trains = true;
   notWhole("it trains", E);
   if (Divergent > 0)
     note("divergent-training", E, V, "trains where not every rank comes along");
@@ -282,6 +290,8 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     note("unsupported-backward", E, V, "calls `torch::autograd::backward`");
     return;
   }
+  if (V.replicated() && !Ours && cutBatch(Loss, V))
+    return;
   if (V.replicated() || V.Kind == Placement::Mean) {
     if (Recording && !Ours)
       Out.Backwards[E] = "mean";

@@ -187,6 +187,13 @@ bool Interpreter::leavesStep(ir::StmtId S) const {
   return Found;
 }
 
+/// Whether `S` gives a variable another value.
+bool Interpreter::sets(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) { Found |= P.Code.Exprs[E].Kind == ExprKind::Assign; });
+  return Found;
+}
+
 void Interpreter::execTry(const ir::Stmt &S) {
   State Before = Current;
   ++Tries;
@@ -221,6 +228,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
+  if (R.reachesBackward(Id) || leavesStep(Id) || sets(Id))
+    agree(S.Value, C);
   bool Differs = false, OwnChoice = C.Kind == Placement::Own;
   if (OwnChoice) {
     // Of this rank's own batch: folds under it are folds of its batches.
@@ -269,7 +278,7 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   }
   Divergent += Differs;
   State Before = Current;
-  Loops.push_back({Id, LoopMode::Switch, Depth, None, {}, {}});
+  Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, {}, {}});
   for (ir::StmtId Child : S.Children) {
     // Any of them may be jumped to, or fallen into.
     Current = Dead ? Before : joined(Current, Before);
@@ -294,7 +303,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
     Depths[S.Var] = Depth;
     Alias.erase(S.Var);
     Value Item;
-    switch (L.Mode) {
+    switch (L.Loader == None ? LoopMode::Plain : L.Mode) {
     case LoopMode::Rows:
       Item = Value::sharded(0, S.Value);
       Item.Batch = L.Loader;
@@ -308,6 +317,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
       Item = eval(S.Value);
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
         Item.Batch = L.Loader;
+      if (Item.replicated() && Item.Rows == 0)
+        Item.Rows = named("v:" + std::to_string(S.Var));
       break;
     }
     Current[Location{S.Var, {}}] = Item;
@@ -317,6 +328,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
       bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
       LoopCondition = Outside;
+      if (R.reachesBackward(Id))
+        agree(S.Value, C);
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
         note("row-loop", S.Value, C, "loops over this rank's rows");
     }
@@ -340,7 +353,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
   if (S.Kind == StmtKind::Loop)
     exec(S.Children[0]);
 
-  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, {}, {}};
+  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, Frames.size() - 1, {}, {}};
   ++Depth;
   L.Depth = Depth;
   for (const auto &[Object, Role] : R.Loaders) {
@@ -356,7 +369,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
       Out.Whole.insert(Object);
     }
   }
-  // Training on batches of an own loader class, an index tensor, a replay buffer: nothing shares them out yet.
+  if (CutLoops.count(Id) && L.Loader == None)
+    L.Mode = LoopMode::Rows;
   if (L.Mode == LoopMode::Rows)
     markEscaped(Depth);
   Loops.push_back(std::move(L));

@@ -1,11 +1,23 @@
 //===- Placement.cpp ------------------------------------------------------===//
 #include "infer/Placement.h"
+#include <algorithm>
+#include <iterator>
 
 namespace migrate {
 
-Value join(const Value &A, const Value &B) {
-  if (A.same(B))
-    return A;
+void joinRows(Value &To, const Value &From) {
+  if (To.Rows != From.Rows)
+    To.Rows = 0;
+  To.Trained |= From.Trained;
+  To.Outside |= From.Outside;
+  if (To.Edges == From.Edges)
+    return;
+  std::vector<Edge> Both;
+  std::set_union(To.Edges.begin(), To.Edges.end(), From.Edges.begin(), From.Edges.end(), std::back_inserter(Both));
+  To.Edges = std::move(Both);
+}
+
+static Value joinPlacements(const Value &A, const Value &B) {
   if (A.Kind == Placement::Unknown)
     return A;
   if (B.Kind == Placement::Unknown || A.Kind == Placement::Zero)
@@ -33,6 +45,20 @@ Value join(const Value &A, const Value &B) {
   if (R && (Other.Kind == Placement::Mean || Other.Kind == Placement::Own))
     return Other;
   return Value::unknown("is " + toString(A) + " on one path and " + toString(B) + " on another", Other.Source);
+}
+
+Value join(const Value &A, const Value &B) {
+  if (A.same(B))
+    return A;
+  Value V = joinPlacements(A, B);
+  if (A.Kind == Placement::Zero || B.Kind == Placement::Zero)
+    return V; // an accumulator before its first addition
+  V.Rows = A.Rows;
+  V.Edges = A.Edges;
+  V.Trained = A.Trained;
+  V.Outside = A.Outside;
+  joinRows(V, B);
+  return V;
 }
 
 std::string toString(const Value &V) {

@@ -10,6 +10,7 @@
 
 #include "ir/Unit.h"
 #include <string>
+#include <vector>
 
 namespace migrate {
 
@@ -25,6 +26,18 @@ enum class Placement : uint8_t {
   Unknown,    ///< none of these
 };
 
+/// Where the rows of a batch that no loader made could be cut: a whole value that meets one of the model's.
+struct Edge {
+  ir::ExprId At = ir::None;   ///< the expression whose value would be cut
+  ir::StmtId Loop = ir::None; ///< of the steps
+  uint32_t Rows = 0;          ///< as in Value
+  bool Sure = false;          ///< what stands there has the batch's rows: a module's input, a loss's target
+  auto operator<=>(const Edge &) const = default;
+};
+
+/// `Value::Rows` of what has no rows: numbers, scalars.
+constexpr uint32_t NoRows = 1;
+
 struct Value {
   Placement Kind = Placement::Replicated;
   Placement Was = Placement::Replicated; ///< of Escaped
@@ -33,6 +46,10 @@ struct Value {
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
+  bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
+  bool Trained = false;                  ///< whole, and computed with a model's parameters
+  uint32_t Rows = 0;                     ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
+  std::vector<Edge> Edges;               ///< whole and trained: where its batch could be cut
   uint32_t Batch = ir::None;             ///< a batch, or a field of it, as the loader of this object handed it out
   ir::FuncId Func = ir::None;            ///< a lambda
   ir::ExprId Source = ir::None;          ///< where the placement was born, for evidence
@@ -67,9 +84,13 @@ struct Value {
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && Rank == O.Rank && Narrowed == O.Narrowed &&
-           Fresh == O.Fresh && Batch == O.Batch;
+           Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges &&
+           Outside == O.Outside;
   }
 };
+
+/// Adds what `From` knows of its rows and edges to `To`.
+void joinRows(Value &To, const Value &From);
 
 /// The least placement that both have; Unknown if there is none.
 Value join(const Value &A, const Value &B);

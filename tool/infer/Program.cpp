@@ -153,6 +153,8 @@ public:
         P.Main = Funcs[I];
       To.Functions[Funcs[I]] = std::move(F);
     }
+    for (const auto &[Global, Value] : From.Globals)
+      To.Globals.emplace_back(Vars[Global], Id(Value, Exprs));
     for (const ir::RuleMatch &M : From.Matches) {
       ir::RuleMatch X = M;
       X.Function = M.Function == None ? None : Funcs[M.Function];

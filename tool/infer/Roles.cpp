@@ -43,6 +43,7 @@ Roles::Roles(const Program &P) : P(P) {
   unifyFlow();
   findBackward();
   findOptimizers();
+  findUpdatesByHand();
   findLoaders();
 }
 
@@ -99,6 +100,8 @@ void Roles::indexStatements() {
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
     P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
       FunctionOf[S] = F;
+      if (P.Code.Stmts[S].Kind == StmtKind::Decl || P.Code.Stmts[S].Kind == StmtKind::RangeFor)
+        DeclarationOf.try_emplace(P.Code.Stmts[S].Var, S);
       for (ir::StmtId Child : P.Code.Stmts[S].Children)
         if (Child != None)
           ParentOf[Child] = S;
@@ -111,6 +114,10 @@ void Roles::unifyFlow() {
     if (From != None && isObject(Kind))
       unite(To, object(From));
   };
+  for (const auto &[Global, Value] : P.Code.Globals) {
+    Init.try_emplace(Global, Value);
+    Flow(Global, P.Code.typeOf(Global).Kind, Value);
+  }
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
     const ir::Function &Fn = P.Code.Functions[F];
     for (const auto &[Field, Value] : Fn.Inits) {
@@ -136,6 +143,7 @@ void Roles::unifyFlow() {
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
     for (ir::FuncId F : P.bodies(X)) {
+      CallsOf[F].push_back(E);
       const ir::Function &Fn = P.Code.Functions[F];
       for (size_t I = 0; I < Fn.Params.size() && I < X.Args.size(); ++I)
         Flow(Fn.Params[I], P.Code.typeOf(Fn.Params[I]).Kind, X.Args[I]);
@@ -241,16 +249,35 @@ void Roles::findOptimizers() {
     bool Makes =
         (X.Kind == ExprKind::Construct && !X.Args.empty() && P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
         (X.Kind == ExprKind::Call && (StringRef(X.Name).starts_with("std::make_")));
-    if (!Makes || P.Code.type(Value).Kind != TypeKind::Optimizer)
+    if (P.Code.type(Value).Kind != TypeKind::Optimizer)
+      return;
+    // A helper that makes one: what it is given are its models.
+    const ir::Expr *Call = &X;
+    while ((Call->Kind == ExprKind::Construct || Call->Name == "std::move") && Call->Args.size() == 1)
+      Call = &P.Code.Exprs[Call->Args[0]];
+    bool Helped = Call->Kind == ExprKind::Call && P.callee(*Call) != None && !P.Code.typeOf(Var).Reference;
+    if (!Makes && !Helped)
       return;
     OptimizerRole O;
     O.Made = Value;
     O.Var = Var;
     O.Function = F;
     O.Statement = S;
-    for (ir::ExprId Arg : X.Args)
+    for (ir::ExprId Arg : Helped ? Call->Args : X.Args) {
       for (ir::ExprId Model : modelsIn(Arg, F, 2))
         O.Models.push_back(Model);
+      // `*model`, `model`
+      const ir::Expr *Given = &P.Code.Exprs[Arg];
+      ir::ExprId Model = Arg;
+      while ((Given->Kind == ExprKind::Unary || Given->Kind == ExprKind::Cast ||
+              (Given->Kind == ExprKind::Call && StringRef(Given->Name).ends_with("::operator*"))) &&
+             (Given->Object != None || !Given->Args.empty())) {
+        Model = Given->Object != None ? Given->Object : Given->Args[0];
+        Given = &P.Code.Exprs[Model];
+      }
+      if (Helped && P.Code.type(Model).Kind == TypeKind::Module)
+        O.Models.push_back(Model);
+    }
     for (ir::ExprId Model : O.Models)
       Models.insert(object(Model));
     Optimizers.push_back(std::move(O));
@@ -273,6 +300,13 @@ void Roles::findOptimizers() {
       }
     });
   }
+  // What a helper returns is prepared where it arrives.
+  llvm::erase_if(Optimizers, [&](const OptimizerRole &Inner) {
+    ObjectId Result = P.Code.Vars.size() + P.Code.Exprs.size() + Inner.Function;
+    return find(Result) == find(Inner.Var) && llvm::any_of(Optimizers, [&](const OptimizerRole &Outer) {
+             return Outer.Function != Inner.Function && find(Outer.Var) == find(Inner.Var);
+           });
+  });
 }
 
 bool Roles::isTrainedModel(ir::ExprId E) const {

@@ -13,8 +13,8 @@ namespace migrate {
 using ObjectId = uint32_t;
 
 struct OptimizerRole {
-  ir::ExprId Made = ir::None;      ///< the construction
-  ir::VarId Var = ir::None;        ///< what holds it
+  ir::ExprId Made = ir::None;      ///< the construction; None for parameters that are updated by hand
+  ir::VarId Var = ir::None;        ///< what holds it; of updates by hand, the model or the leaf tensor itself
   ir::FuncId Function = ir::None;  ///< where it is made
   ir::StmtId Statement = ir::None; ///< the declaration or assignment
   std::vector<ir::ExprId> Models;  ///< `X` of each `X.parameters()` that reached it
@@ -44,6 +44,7 @@ public:
   std::map<ObjectId, LoaderRole> Loaders;
   std::set<ObjectId> Models;            ///< whose parameters reach an optimizer
   std::vector<ir::StmtId> Schedulers;   ///< declarations
+  std::vector<ir::ExprId> Ungraded;     ///< gradients that are read of tensors whose making wasn't found
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
   std::map<ir::StmtId, ir::FuncId> FunctionOf;
@@ -57,11 +58,16 @@ private:
   void findOptimizers();
   void findLoaders();
   void findBackward();
+  void findUpdatesByHand();
+  bool tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen);
+  bool trainedByHand(ir::VarId V);
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
 
   const Program &P;
   mutable std::vector<ObjectId> Parent;
   std::set<ir::FuncId> Backward;
+  std::map<ir::VarId, ir::StmtId> DeclarationOf;
+  std::map<ir::FuncId, std::vector<ir::ExprId>> CallsOf;
 };
 
 bool isBackward(const ir::Expr &E);

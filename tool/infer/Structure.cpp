@@ -46,7 +46,8 @@ public:
     metrics();
     refusals();
     for (const auto &[Key, Note] : F.Notes)
-      Out.add(Note);
+      if (F.Trains || Note.Name != "outside-entropy")
+        Out.add(Note);
     Out.Reached = F.Reached;
     return std::move(Out);
   }
@@ -89,6 +90,16 @@ private:
   /// The runtime moves the batches: then every field must have been moved by the program too.
   bool movesBatches(ObjectId Loader) const {
     return sharedOut(Loader) && (choosesCpu(P) || (Asks && !F.Unmoved.count(Loader)));
+  }
+
+  /// In a constructor's list, before the body.
+  bool inInitializer(ir::ExprId E) {
+    ir::FuncId Fn = functionOf(E);
+    bool Found = false;
+    if (Fn != None)
+      for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
+        P.forEachExpr(Init, [&](ir::ExprId Sub) { Found |= Sub == E; });
+    return Found;
   }
 
   void loaders() {
@@ -439,15 +450,19 @@ private:
 
   void metrics() {
     for (const auto &[E, How] : F.Coercions) {
-      if (How != "mean" && F.Satisfied.count(E)) {
+      if (How == "broadcast" && !F.Trains)
+        continue; // processes that only infer needn't agree
+      if (How != "mean" && How != "broadcast" && F.Satisfied.count(E)) {
         Fact A = fact("ambiguous-placement", functionOf(E));
         A.Nodes["place"] = expr(E).Where;
         A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
         Out.add(std::move(A));
         continue;
       }
-      Fact M = fact(("metric-" + How).c_str(), functionOf(E));
+      Fact M = fact(How == "broadcast" ? "outside-value" : ("metric-" + How).c_str(), functionOf(E));
       M.Nodes["value"] = expr(E).Where;
+      if (inInitializer(E))
+        M.Texts["accelerator"] = "accelerate::Accelerator()"; // before the body, where no handle is yet
       if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)
         M.Chain.push_back({expr(It->second.Source).Where, "it comes from here"});
       Out.add(std::move(M));
@@ -466,6 +481,11 @@ private:
       N.Nodes["draw"] = expr(E).Where;
       N.Nodes["rows"] = expr(Rows).Where;
       Out.add(std::move(N));
+    }
+    for (ir::ExprId E : F.Cuts) {
+      Fact C = fact("own-batch", functionOf(E));
+      C.Nodes["batch"] = expr(E).Where;
+      Out.add(std::move(C));
     }
     for (const auto &[E, Batch] : F.BatchSizes) {
       Fact B = fact("batch-size-in-shape", functionOf(E));
@@ -494,7 +514,15 @@ private:
       U.Nodes["place"] = X.Where;
       Out.add(std::move(U));
     }
-    bool Trains = !F.Backwards.empty(), Shared = false;
+    for (ir::ExprId E : R.Ungraded) {
+      if (F.Backwards.empty() || !F.Reached.count(functionOf(E)) || F.Types.count(expr(E).Object) == 0 ||
+          !F.Types.at(expr(E).Object).replicated())
+        continue;
+      Fact U = fact("unprepared-parameter", functionOf(E));
+      U.Nodes["place"] = expr(E).Where;
+      Out.add(std::move(U));
+    }
+    bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
     for (const auto &[Object, Role] : R.Loaders)
       Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
     if (Trains && !Shared) {

@@ -186,6 +186,7 @@ struct Unit {
   std::vector<Expr> Exprs;
   std::vector<Stmt> Stmts;
   std::vector<Function> Functions;
+  std::vector<std::pair<VarId, ExprId>> Globals; ///< file-scope variables and static members, with their initialisers
   std::vector<RuleMatch> Matches;
   std::vector<Problem> Errors;          ///< what Clang reported
   std::vector<std::string> Distributed; ///< uses of c10d, MPI or NCCL: "name at path:line"

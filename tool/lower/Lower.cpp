@@ -116,6 +116,12 @@ ir::VarId Lowering::varOf(const ValueDecl *D) {
   return Vars[D] = Out.Vars.size() - 1;
 }
 
+void Lowering::lowerGlobal(const VarDecl *V) {
+  ir::VarId Var = varOf(V);
+  ir::ExprId Value = expr(V->getInit());
+  Out.Globals.emplace_back(Var, Value);
+}
+
 namespace {
 
 /// Finds what is to be lowered: definitions in project files, and the instantiations of project templates.
@@ -128,6 +134,12 @@ public:
   bool VisitFunctionDecl(FunctionDecl *F) {
     if (F->doesThisDeclarationHaveABody() && !F->isDependentContext() && L.inProject(F->getLocation()))
       L.lowerFunction(F);
+    return true;
+  }
+  bool VisitVarDecl(VarDecl *V) {
+    if (V->isFileVarDecl() && V->isThisDeclarationADefinition() && V->hasInit() && !V->isTemplated() &&
+        !V->getType()->isDependentType() && L.inProject(V->getLocation()))
+      L.lowerGlobal(V);
     return true;
   }
 

@@ -32,11 +32,14 @@ public:
   }
 
   ir::FuncId lowerFunction(const clang::FunctionDecl *F, ir::FuncId Parent = ir::None);
+  void lowerGlobal(const clang::VarDecl *V);
 
 private:
   struct Callback : clang::ast_matchers::MatchFinder::MatchCallback {
     Callback(Lowering &L, uint32_t Rule) : L(L), Rule(Rule) {}
     void run(const clang::ast_matchers::MatchFinder::MatchResult &R) override {
+      if (L.Current == ir::None)
+        return; // a global's initialiser, where no statement can stand
       ir::RuleMatch M;
       M.Rule = Rule;
       M.Function = L.Current;

@@ -130,8 +130,8 @@ template <typename A> void fields(A &Io, ir::File &F) { Io(F.Path, F.Project, F.
 template <typename A> void fields(A &Io, ir::RuleMatch &M) { Io(M.Rule, M.Function, M.Nodes, M.Whole); }
 template <typename A> void fields(A &Io, ir::Problem &P) { Io(P.Path, P.Message, P.Line, P.Column, P.Fatal, P.Offset); }
 template <typename A> void fields(A &Io, ir::Unit &U) {
-  Io(U.Source, U.Target, U.Files, U.Types, U.Vars, U.Exprs, U.Stmts, U.Functions, U.Matches, U.Errors, U.Distributed,
-     U.HasMain);
+  Io(U.Source, U.Target, U.Files, U.Types, U.Vars, U.Exprs, U.Stmts, U.Functions, U.Globals, U.Matches, U.Errors,
+     U.Distributed, U.HasMain);
 }
 template <typename A> void fields(A &Io, Dependency &D) { Io(D.What, D.Path, D.Hash); }
 template <typename A> void fields(A &Io, ReadUnit &U) { Io(U.Unit, U.Own, U.System, U.SystemList); }

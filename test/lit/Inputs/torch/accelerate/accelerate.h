@@ -64,6 +64,8 @@ class Accelerator {
 
   int64_t global_rows(int64_t local_rows) const;
   torch::Tensor own_rows(const torch::Tensor& whole) const;
+  template <typename Batch>
+  std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const;
   torch::Tensor gather(const torch::Tensor& rows) const;
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const;
   void wait_for_everyone() const;

@@ -203,6 +203,15 @@ class Tensor : public TensorBase {
   Tensor view(IntArrayRef size) const;
   Tensor reshape(IntArrayRef size) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
+  Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt,
+               int64_t step = 1) const;
+  Tensor index_select(int64_t dim, const Tensor& index) const;
+  Tensor select(int64_t dim, int64_t index) const;
+  Tensor permute(IntArrayRef dims) const;
+  Tensor min() const;
+  Tensor log() const;
+  Tensor exp() const;
+  Tensor abs() const;
   Tensor squeeze() const;
   Tensor squeeze(int64_t dim) const;
   Tensor t() const;
@@ -230,6 +239,8 @@ Tensor operator>(const Tensor& x, const Scalar& y);
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
 Tensor relu(const Tensor& self);
+Tensor exp(const Tensor& self);
+Tensor min(const Tensor& self);
 Tensor tanh(const Tensor& self);
 Tensor sigmoid(const Tensor& self);
 Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = std::nullopt);
@@ -268,9 +279,11 @@ using Dtype = at::ScalarType;
 
 Tensor zeros(at::IntArrayRef size, at::TensorOptions options = {});
 Tensor ones(at::IntArrayRef size, at::TensorOptions options = {});
+Tensor full(at::IntArrayRef size, const at::Scalar& value, at::TensorOptions options = {});
 Tensor rand(at::IntArrayRef size, at::TensorOptions options = {});
 Tensor randn(at::IntArrayRef size, at::TensorOptions options = {});
 Tensor randint(int64_t high, at::IntArrayRef size, at::TensorOptions options = {});
+Tensor randperm(int64_t n, at::TensorOptions options = {});
 Tensor arange(const at::Scalar& end, at::TensorOptions options = {});
 Tensor tensor(std::initializer_list<double> values, const at::TensorOptions& options = {});
 Tensor tensor(double value, const at::TensorOptions& options = {});

@@ -1,0 +1,77 @@
+//===- InterpreterOutside.cpp - Clocks, the system's entropy --------------===//
+//
+// A clock or `std::random_device` gives every process another number. Where one seeds a generator, or decides what all
+// ranks must do alike, the ranks agree on the main process's.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+
+namespace migrate {
+
+static bool isOutside(StringRef Name) {
+  return llvm::StringSwitch<bool>(Name)
+      .Cases("std::random_device::operator()", "time", "std::time", "clock", "std::clock", true)
+      .Cases("std::chrono::system_clock::now", "std::chrono::steady_clock::now", true)
+      .Cases("std::chrono::_V2::system_clock::now", "std::chrono::_V2::steady_clock::now", true)
+      .Cases("std::chrono::_V2::high_resolution_clock::now", "std::chrono::high_resolution_clock::now", true)
+      .Cases("getpid", "gettid", "std::this_thread::get_id", "torch::seed", "at::seed", true)
+      .Cases("at::detail::getNonDeterministicRandom", "c10::detail::getNonDeterministicRandom", true)
+      .Default(false);
+}
+
+static bool isEngine(StringRef Type) {
+  return Type.contains("mersenne_twister_engine") || Type.contains("linear_congruential_engine") ||
+         Type.contains("subtract_with_carry_engine") || Type.contains("discard_block_engine") ||
+         Type.contains("independent_bits_engine") || Type.contains("shuffle_order_engine");
+}
+
+/// Has the ranks agree on what the main process has.
+void Interpreter::agree(ir::ExprId E, const Value &V) {
+  if (!V.Outside || !V.replicated() || !Recording)
+    return;
+  if (P.Code.type(E).number() && Divergent == 0)
+    Out.Coercions.try_emplace(E, "broadcast");
+  else
+    note("outside-entropy", E, V, "differs between processes");
+}
+
+/// Follows what comes from outside through expressions, to the seeds of generators.
+void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
+  if (isOutside(X.Name)) {
+    V.Outside = true;
+    return;
+  }
+  StringRef Name = X.Name, Type = P.Code.type(E).Name;
+  if ((X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct) &&
+      (P.callee(X) != None || Name.starts_with("accelerate::")))
+    return; // the body tells
+  bool Seeds = (X.Kind == ExprKind::Construct && isEngine(Type)) || Name == "torch::manual_seed" ||
+               Name == "at::manual_seed" || Name == "srand" || Name == "std::srand" ||
+               Name == "torch::cuda::manual_seed" || Name == "torch::cuda::manual_seed_all" ||
+               Name.ends_with("::set_current_seed") ||
+               (X.Object != None && Name.ends_with("::seed") && isEngine(P.Code.type(X.Object).Name));
+  if (Name == "std::shuffle" || Name == "std::sample") {
+    ir::ExprId Engine = X.Args.empty() ? None : X.Args.back();
+    if (Engine != None && StringRef(P.Code.type(Engine).Name).contains("random_device"))
+      note("outside-entropy", E, V, "takes its order from the system's entropy");
+  }
+  bool Any = X.Object != None && Last[X.Object].Outside;
+  for (ir::ExprId Arg : X.Args) {
+    if (Arg == None || !Last[Arg].Outside)
+      continue;
+    if (Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name))
+      agree(Arg, Last[Arg]);
+    else
+      Any = true;
+  }
+  if (Any && V.replicated() && X.Kind != ExprKind::Assign)
+    V.Outside = true;
+}
+
+} // namespace migrate

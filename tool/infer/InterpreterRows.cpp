@@ -1,0 +1,311 @@
+//===- InterpreterRows.cpp - Batches that no loader made ------------------===//
+//
+// A slice of a tensor, an index draw, a replay sample, the batch of a loader of the program's own: whole on every rank
+// until it is cut. Where the training step's loss is whole, what met the model's values on the way to it is cut, as
+// early in the step as it has a place of its own; the run starts again, and what follows types or is reported.
+//
+// Which other tensors have the batch's rows is told by names for the first dimension's extent: slices with the same
+// bounds, rows picked by the same indices, shapes with the same number, fields of the same object.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <functional>
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+uint32_t Interpreter::named(const std::string &Name) {
+  return Names.try_emplace(Name, uint32_t(Names.size() + NoRows + 1)).first->second;
+}
+
+/// An expression by its text: equal texts of equal variables mean equal values within a step.
+std::string Interpreter::spelled(ir::ExprId E) const {
+  if (E == None)
+    return "";
+  const ir::Expr &X = P.Code.Exprs[E];
+  if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
+    return spelled(X.Args[0]);
+  std::string Text = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field ? "v" + std::to_string(X.Var) : X.Name;
+  if (X.Object != None)
+    Text = spelled(X.Object) + "." + Text;
+  Text += "(";
+  for (ir::ExprId Arg : X.Args)
+    Text += spelled(Arg) + ",";
+  return Text + ")";
+}
+
+uint32_t Interpreter::rowsNamed(ir::ExprId Count) {
+  if (std::optional<int64_t> N = integer(Count))
+    return *N < 0 ? 0 : named("n:" + std::to_string(*N));
+  // `x.size(0)`: the rows of x.
+  const ir::Expr *X = &P.Code.Exprs[Count];
+  while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
+    X = &P.Code.Exprs[X->Args[0]];
+  StringRef Name = X->Name;
+  if (X->Kind == ExprKind::Call && X->Object != None && Name == "at::Tensor::size" && X->Args.size() == 1 &&
+      integer(X->Args[0]) == 0)
+    return Last[X->Object].Rows;
+  return named("n:" + spelled(Count));
+}
+
+/// The extent of the first dimension of a whole result.
+uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op,
+                             const std::vector<ir::ExprId> &Operands) {
+  uint32_t Own = named("e:" + std::to_string(E));
+  if (X.Kind == ExprKind::Index)
+    return P.Code.type(X.Object).Kind == TypeKind::Tensor ? 0 : named("i:" + spelled(E));
+  if (Operands.empty())
+    return Own;
+  uint32_t First = Last[Operands[0]].Rows;
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (X.Kind == ExprKind::Call && !Op)
+    return Own;
+  if (P.Code.type(Operands[0]).Kind != TypeKind::Tensor && P.Code.type(E).Kind == TypeKind::Tensor &&
+      StringRef(X.Name).starts_with("std::")) // a field of a tuple
+    return First > NoRows ? First : Own;
+  std::vector<ir::ExprId> Items; // numbers, in order
+  for (ir::ExprId Operand : Operands)
+    if (P.Code.type(Operand).Kind == TypeKind::Integer)
+      Items.push_back(Operand);
+  auto Dim = [&](size_t I) -> std::optional<int64_t> {
+    return I < Items.size() ? integer(Items[I]) : std::optional<int64_t>();
+  };
+  if (Op && (*Op == Operation::Factory || *Op == Operation::Noise)) {
+    if (Name == "tensor" || Name == "Tensor" || Name == "scalar_tensor")
+      return P.Code.type(Operands[0]).number() ? NoRows : Own;
+    return Items.empty() ? Own : rowsNamed(Items.front());
+  }
+  enum { Keep, Picked, Reduced, Fresh, Other };
+  int Kind = llvm::StringSwitch<int>(Name)
+                 .Cases("slice", "narrow", "index_select", "index", Picked)
+                 .Cases("sum", "mean", "max", "min", "argmax", "argmin", Reduced)
+                 .Cases("norm", "any", "all", "std", "var", Reduced)
+                 .Cases("select", "permute", "transpose", "t", "stack", Fresh)
+                 .Cases("view", "reshape", "flatten", "squeeze", "unsqueeze", "cat", Other)
+                 .Default(Keep);
+  if (Kind == Picked) {
+    if (Name != "index" && Dim(0) != 0)
+      return First;
+    std::string Text;
+    for (ir::ExprId Operand : llvm::drop_begin(Operands)) {
+      uint32_t Rows = Last[Operand].Rows;
+      bool Tensor = P.Code.type(Operand).Kind == TypeKind::Tensor;
+      if (Tensor && Rows > NoRows)
+        return Rows;
+      Text += spelled(Operand) + ";";
+    }
+    return named("p:" + Name.str() + Text);
+  }
+  if (Kind == Reduced)
+    return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? Own : First;
+  if (Kind == Fresh)
+    return 0;
+  if (Name == "view" || Name == "reshape") {
+    std::optional<int64_t> N = Dim(0);
+    return Items.empty() ? 0 : N && *N == -1 ? First : rowsNamed(Items[0]);
+  }
+  if (Name == "flatten" || Name == "squeeze" || Name == "unsqueeze")
+    return Dim(0) && *Dim(0) == 0 ? 0 : Name == "flatten" && Items.empty() ? 0 : First;
+  if (Name == "cat")
+    return Dim(0) && *Dim(0) != 0 ? First : Own;
+  if (Op && (*Op == Operation::Loss || *Op == Operation::LossModule))
+    return NoRows;
+  if (Op && *Op == Operation::MatMul)
+    return First;
+  // Row by row: what has rows at all agrees on them.
+  uint32_t Rows = NoRows;
+  for (ir::ExprId Operand : Operands) {
+    TypeKind Type = P.Code.type(Operand).Kind;
+    uint32_t These = Last[Operand].Rows;
+    if ((Type != TypeKind::Tensor && X.Kind != ExprKind::Construct) || These == NoRows || Last[Operand].Trained)
+      continue;
+    Rows = Rows == NoRows || Rows == These ? These : 0;
+  }
+  return Rows;
+}
+
+/// The innermost loop around here that trains, if its batches aren't a loader's.
+const Interpreter::Loop *Interpreter::stepLoop() const {
+  for (auto It = Loops.rbegin(); It != Loops.rend(); ++It) {
+    if (It->Loader != None)
+      return nullptr;
+    if (It->Mode != LoopMode::Switch && R.reachesBackward(It->Statement))
+      return &*It;
+  }
+  return nullptr;
+}
+
+/// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
+/// of a function that the step calls; else `E` itself.
+ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
+  const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
+  size_t At = Frames.size() - 1;
+  for (int Hops = 0; Hops != 64; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Call && (X.Name == "std::move" || X.Name == "std::forward") && !X.Args.empty()) {
+      E = X.Args[0];
+      continue;
+    }
+    if (X.Kind == ExprKind::Cast && !X.Args.empty() && X.Args[0] != None &&
+        P.Code.type(X.Args[0]).Kind == P.Code.type(E).Kind) {
+      E = X.Args[0];
+      continue;
+    }
+    if (X.Kind != ExprKind::Ref || X.Var == None)
+      return E;
+    const ir::Function &Fn = P.Code.Functions[Frames[At].Function];
+    auto Param = llvm::find(Fn.Params, X.Var);
+    if (Param != Fn.Params.end()) {
+      size_t I = Param - Fn.Params.begin();
+      if (At <= Step.Frame || I >= Frames[At].Args.size())
+        return E;
+      E = Frames[At].Args[I];
+      --At;
+      continue;
+    }
+    auto Alias = this->Alias.find(X.Var);
+    auto Value = Current.find(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
+    if (Value == Current.end() || Value->second.AssignedBy == None)
+      return E;
+    ir::ExprId From = Value->second.AssignedBy;
+    const ir::Expr &Made = P.Code.Exprs[From];
+    bool InStep = At > Step.Frame || Inside.contains(Made.Where);
+    TypeKind Kind = P.Code.type(From).Kind;
+    bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
+    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List)
+      return E;
+    if (Made.Kind != ExprKind::Ref)
+      return From;
+    E = From;
+  }
+  return E;
+}
+
+/// Takes this rank's rows of `At` from the next run on. False if that has been tried.
+bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop) {
+  bool New = Cuts.insert(At).second;
+  New |= CutLoops.insert(Loop).second;
+  Restart |= New;
+  return New;
+}
+
+/// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
+bool Interpreter::cutBatch(ir::ExprId Loss, const Value &V) {
+  std::set<uint32_t> Rows;
+  for (const Edge &E : V.Edges)
+    if (E.Sure)
+      Rows.insert(E.Rows);
+  bool Any = false;
+  for (const Edge &E : V.Edges) {
+    if (!E.Sure && E.Rows == 0) {
+      Value Whole = Value::of(Placement::Replicated, E.At);
+      note("unknown-rows", E.At, Whole, "meets the rows of a batch");
+    } else if (E.Sure || Rows.count(E.Rows)) {
+      Any |= cut(E.At, E.Loop);
+    }
+  }
+  return Any;
+}
+
+/// Adds to a result what is known of its rows, and where they could be cut.
+Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
+  if (Restart)
+    return Result;
+  bool Module = Op && (*Op == Operation::RowModule || *Op == Operation::SequenceModule ||
+                       *Op == Operation::CoupledModule || *Op == Operation::NoiseModule);
+  bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::LossModule);
+  // The operands, lists of tensors one by one.
+  std::vector<ir::ExprId> Operands;
+  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
+    const ir::Expr &A = P.Code.Exprs[Operand];
+    bool List = A.Kind == ExprKind::List ||
+                (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
+    if (!List || A.Args.empty())
+      Operands.push_back(Operand);
+    else
+      for (ir::ExprId Sub : A.Args)
+        Collect(Sub);
+  };
+  if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
+    Collect(X.Object);
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None)
+      Collect(Arg);
+
+  // A batch that was cut: what has the same rows is cut as well, what may have them must be known.
+  uint32_t Batch = 0;
+  for (ir::ExprId Operand : Operands)
+    if (const Value &V = Last[Operand]; V.Kind == Placement::Sharded && V.Rows > NoRows)
+      Batch = V.Rows;
+  if (Batch != 0 && !CutLoops.empty()) {
+    for (size_t I = 0; I != Operands.size(); ++I) {
+      const Value &V = Last[Operands[I]];
+      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
+        continue;
+      const Loop *Step = stepLoop();
+      bool Sure = Loss && I < 2;
+      if (Step && (Sure || V.Rows == Batch)) {
+        ir::ExprId At = cutPoint(Operands[I], *Step);
+        if (!cut(At, Step->Statement))
+          cut(Operands[I], Step->Statement);
+      } else if (V.Rows == 0 && !Module && V.Kind != Placement::Zero)
+        note("unknown-rows", Operands[I], V, "meets the rows of a batch");
+    }
+    if (Result.Kind == Placement::Sharded || Result.Kind == Placement::Mean || Result.Kind == Placement::Partial)
+      Result.Rows = Batch;
+    return Result;
+  }
+  if (!Result.replicated())
+    return Result;
+
+  Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
+  Result.Trained = Module;
+  Result.Edges.clear();
+  bool Leaf = StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad");
+  if (Leaf || StringRef(X.Name).ends_with("register_parameter") ||
+      (Op && (*Op == Operation::Factory || *Op == Operation::Noise) && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+         return mentions(Arg, "requires_grad", 1);
+       })))
+    Result.Trained = true;
+  if (Leaf && X.Object != None)
+    if (std::optional<Location> L = lvalue(X.Object))
+      Current[*L].Trained = true;
+  for (ir::ExprId Operand : Operands) {
+    const Value &V = Last[Operand];
+    Result.Trained |= V.Trained;
+    std::vector<Edge> Both;
+    std::set_union(Result.Edges.begin(), Result.Edges.end(), V.Edges.begin(), V.Edges.end(), std::back_inserter(Both));
+    Result.Edges = std::move(Both);
+  }
+  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach")) {
+    Result.Trained = false;
+    Result.Edges.clear();
+  }
+  const Loop *Step = Result.Trained ? stepLoop() : nullptr;
+  if (!Step)
+    return Result;
+  for (size_t I = 0; I != Operands.size(); ++I) {
+    const Value &V = Last[Operands[I]];
+    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
+      continue;
+    Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
+             (Module && I == 0) || (Loss && I < 2) || (Op && *Op == Operation::MatMul && I == 0) ||
+                 (Op && *Op == Operation::RowWise && I == 0 && StringRef(X.Name).ends_with("linear"))};
+    // Tried, and still whole: right where it is used, then.
+    if (Cuts.count(New.At))
+      New.At = Operands[I];
+    Result.Edges.insert(std::lower_bound(Result.Edges.begin(), Result.Edges.end(), New), New);
+  }
+  Result.Edges.erase(std::unique(Result.Edges.begin(), Result.Edges.end()), Result.Edges.end());
+  return Result;
+}
+
+} // namespace migrate

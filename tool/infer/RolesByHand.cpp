@@ -1,0 +1,135 @@
+//===- RolesByHand.cpp - Parameters that the program updates by itself ----===//
+//
+// `p.sub_(rate * p.grad())`: no optimizer tells what is trained, so the tensors whose gradients are read do. They are
+// followed back to the model they are parameters of, or to the leaf tensor itself, through containers, loops and
+// functions.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Roles.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// Has a model or leaf tensor prepared where it is declared. False if that is no statement.
+bool Roles::trainedByHand(ir::VarId V) {
+  if (Models.count(find(V)))
+    return true;
+  auto Declared = DeclarationOf.find(V);
+  if (Declared == DeclarationOf.end() || P.Code.Stmts[Declared->second].Kind != StmtKind::Decl ||
+      P.Code.Vars[V].Global)
+    return false;
+  OptimizerRole Role;
+  Role.Var = V;
+  Role.Statement = Declared->second;
+  Role.Function = FunctionOf.at(Declared->second);
+  Optimizers.push_back(std::move(Role));
+  Models.insert(find(V));
+  return true;
+}
+
+/// Whether all that `E` may stand for was found: parameters of models, leaf tensors.
+bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  auto All = [&](const std::vector<ir::ExprId> &Exprs) {
+    bool Found = !Exprs.empty();
+    for (ir::ExprId Sub : Exprs)
+      Found &= tracesToParameters(Sub, Seen);
+    return Found;
+  };
+  if (P.Code.type(E).Kind == TypeKind::Module) {
+    if (Models.count(object(E)))
+      return true;
+    // A part belongs to the whole: `model->layer->weight`.
+    if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module)
+      return tracesToParameters(X.Object, Seen);
+  }
+  switch (X.Kind) {
+  case ExprKind::Cast:
+  case ExprKind::Unary:
+  case ExprKind::List:
+  case ExprKind::Construct:
+    return All(X.Args);
+  case ExprKind::Index:
+    return tracesToParameters(X.Object, Seen);
+  case ExprKind::Field:
+    return X.Object != None && tracesToParameters(X.Object, Seen);
+  case ExprKind::Call:
+    return X.Object != None ? P.callee(X) == None && tracesToParameters(X.Object, Seen)
+                            : StringRef(X.Name).starts_with("std::") && All(X.Args);
+  case ExprKind::Ref:
+    break;
+  default:
+    return false;
+  }
+  ir::VarId V = X.Var;
+  if (V == None || !Seen.insert(V).second)
+    return V != None;
+  TypeKind Kind = P.Code.typeOf(V).Kind;
+  if (P.Code.Vars[V].Param) {
+    ir::FuncId F = P.Code.Vars[V].Function;
+    if (F == None)
+      return false;
+    const auto &Params = P.Code.Functions[F].Params;
+    size_t I = llvm::find(Params, V) - Params.begin();
+    bool Found = !CallsOf[F].empty();
+    for (ir::ExprId Call : CallsOf[F])
+      Found &= I < P.Code.Exprs[Call].Args.size() && tracesToParameters(P.Code.Exprs[Call].Args[I], Seen);
+    return Found;
+  }
+  if (Kind == TypeKind::Module)
+    return trainedByHand(V);
+  auto Declared = DeclarationOf.find(V);
+  if (Declared == DeclarationOf.end())
+    return false;
+  const ir::Stmt &S = P.Code.Stmts[Declared->second];
+  if (S.Kind == StmtKind::RangeFor)
+    return tracesToParameters(S.Value, Seen);
+  // What a leaf is made of, or told later, says that it has a gradient.
+  bool Leaf = false, Any = false, Found = true;
+  if (S.Value != None)
+    P.forEachExpr(S.Value, [&](ir::ExprId Sub) {
+      Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad");
+    });
+  for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
+    const ir::Expr &Y = P.Code.Exprs[Other];
+    if (Y.Kind != ExprKind::Call || Y.Object == None || P.Code.Exprs[Y.Object].Kind != ExprKind::Ref ||
+        P.Code.Exprs[Y.Object].Var != V)
+      continue;
+    Leaf |= StringRef(Y.Name).contains("requires_grad");
+    if (Kind == TypeKind::Container &&
+        (StringRef(Y.Name).ends_with("::push_back") || StringRef(Y.Name).ends_with("::emplace_back"))) {
+      Any = true;
+      Found &= All(Y.Args);
+    }
+  }
+  if (Kind == TypeKind::Tensor && Leaf)
+    return trainedByHand(V);
+  if (S.Value != None && !(Any && P.Code.Exprs[S.Value].Args.empty())) {
+    Any = true;
+    Found &= tracesToParameters(S.Value, Seen);
+  }
+  return Any && Found;
+}
+
+void Roles::findUpdatesByHand() {
+  for (ir::FuncId F : Reachable)
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      StringRef Name = StringRef(X.Name).rsplit("::").second;
+      if (X.Kind != ExprKind::Call || X.Object == None || (Name != "grad" && Name != "mutable_grad") ||
+          P.Code.type(X.Object).Kind != TypeKind::Tensor)
+        return;
+      std::set<ir::VarId> Seen;
+      if (!tracesToParameters(X.Object, Seen))
+        Ungraded.push_back(E);
+    });
+}
+
+} // namespace migrate
