@@ -56,6 +56,7 @@ Difference DescribeEnd(const RunResult& run) {
         "hang",
         "a rank waits for what the others don't do: an operation of all ranks in a branch or loop "
         "that not all of them take, or one that stalls (or the time limit, --timeout, is too short)"};
+    difference.rank = LastRank(run);
     return difference;
   }
   difference.where = "at its end";
@@ -232,8 +233,11 @@ RunReport CompareRuns(const RunResult& original, const RunResult& migrated, cons
     report.checks.push_back({"end", Outcome::kDiffers,
                              migrated.timed_out ? fmt::format("stopped after {:.0f} s", migrated.seconds)
                                                 : fmt::format("exit code {}", migrated.exit_code)});
-    if (migrated.recordings.size() == ranks)
+    const bool trained = std::none_of(migrated.recordings.begin(), migrated.recordings.end(),
+                                      [](const Recording& recording) { return recording.events.empty(); });
+    if (trained && migrated.recordings.size() == ranks) {
       CompareTraining(reference, migrated.recordings, settings.tolerance, report);
+    }
     // What went wrong in the numbers before may be why.
     if (!report.first) report.first = end;
     return report;

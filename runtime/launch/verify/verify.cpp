@@ -146,16 +146,15 @@ void CheckWritable(const char* flag, const std::string& path) {
 // Programs run in folders of their own, so that their outputs can be told apart.
 void WarnOfRelativePaths(const std::vector<std::string>& arguments, const std::vector<std::string>& links) {
   for (const std::string& argument : arguments) {
-    const fs::path path(argument);
+    const fs::path path = fs::path(argument).lexically_normal();
     if (argument.empty() || path.is_absolute() || !fs::exists(path)) continue;
     const std::string first = path.begin()->string();
     const bool linked = std::any_of(links.begin(), links.end(), [&](const std::string& link) {
       return fs::absolute(link).lexically_normal() == fs::absolute(first).lexically_normal();
     });
-    if (!linked) {
-      Say("warning: {} lies in this folder, and the programs run in others; give its whole path, or --link {}",
-          argument, first);
-    }
+    if (linked) continue;
+    Say("warning: {} is a path from this folder, and the programs run in others; give its whole path{}", argument,
+        first == ".." || first == "." ? "" : fmt::format(", or --link {}", first));
   }
 }
 
