@@ -224,7 +224,12 @@ RunReport CompareRuns(const RunResult& original, const RunResult& migrated, cons
 
   const auto ranks = static_cast<std::size_t>(std::max(1, migrated.ranks));
   if (CannotBeRecorded(migrated) || (migrated.ok() && migrated.recordings.size() != ranks)) {
-    report.first = Difference{"end", "on all ranks", {}, "", {}, kNotRecorded, 0, 0, {"failed", kHowToBeRecorded}};
+    Difference difference;
+    difference.check = "end";
+    difference.where = "at its start";
+    difference.what = kNotRecorded;
+    difference.explanation = {"failed", kHowToBeRecorded};
+    report.first = difference;
     report.checks.push_back({"end", Outcome::kUnknown, kNotRecorded});
     return report;
   }
@@ -256,17 +261,13 @@ void CompareRows(const RunReport& first, RunReport& later) {
     for (Check& check : later.checks) {
       if (check.name == "rows") check = {"rows", Outcome::kDiffers, what};
     }
-    if (!later.first) {
-      later.first = Difference{"rows",
-                               fmt::format("backward pass {}", i),
-                               {},
-                               "",
-                               {},
-                               what,
-                               0,
-                               0,
-                               {"rows", "the global batch has to be the same on any number of ranks"}};
-    }
+    if (later.first) return;
+    Difference difference;
+    difference.check = "rows";
+    difference.where = fmt::format("backward pass {}", i);
+    difference.what = what;
+    difference.explanation = {"rows", "the global batch has to be the same on any number of ranks"};
+    later.first = difference;
     return;
   }
 }
