@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""verify_test.py ACCELERATE-CPP ORIGINAL MIGRATED WORK [NAME...]: `accelerate-cpp verify` says that right migrations train
-the same, and names what is wrong with wrong ones. Each case is one run of verify; NAME chooses some of them."""
+"""verify_test.py ACCELERATE-CPP ORIGINAL MIGRATED WORK [NAME...]: `accelerate-cpp verify` says that right
+migrations train the same, and names what is wrong with wrong ones. Each case is one run of verify; NAME chooses some."""
 
 import json
 import os
