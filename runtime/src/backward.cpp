@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <accelerate/accelerator.h>
 
+#include "recorded.h"
 #include "state.h"
 
 namespace accelerate {
@@ -76,6 +77,7 @@ void gather_part(TrainingControl& control, const Gradients::Reached& reached, co
 }  // namespace
 
 void run_backward(const at::Tensor& loss, double coefficient, int normaliser, const BackwardArguments& arguments) {
+  const RecordedBackward recorded(loss, arguments.gradient, coefficient / static_cast<double>(ranks()));
   State& s = state();
   TrainingControl& control = s.control;
   std::optional<NoAutocast> no_autocast;
