@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "group_impl.h"
+#include "outcome.h"
 #include "same_on_all.h"
 
 namespace accelerate::detail {
@@ -91,12 +92,6 @@ std::string who_left(Group::Impl& impl) {
   }
 }
 
-/// The first line of a c10 error, without the stack that follows.
-std::string message(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  return c10_error ? c10_error->what_without_backtrace() : error.what();
-}
-
 }  // namespace
 
 Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique<Impl>()) {
@@ -107,7 +102,7 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
                 ": can't reach rank 0 at ", environment.master_address, ":", environment.master_port, ": ",
-                message(error));
+                text_of(error));
   }
   meet(*impl_->store, environment);
   auto& group = impl_->group;
@@ -141,7 +136,7 @@ void Group::fail(const std::string& operation, const std::exception& error, int6
   impl_->broken = true;
   TORCH_CHECK(false, "[accelerate] rank ", impl_->environment.rank, " of ", impl_->environment.world_size, ": ",
               operation, " failed after ", seconds, " s (timeout ", impl_->environment.timeout.count() / 1000,
-              " s): ", message(error), who_left(*impl_));
+              " s): ", text_of(error), who_left(*impl_));
 }
 
 void Group::compare(const std::function<std::vector<std::string>()>& lines) {
