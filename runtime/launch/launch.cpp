@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -65,6 +67,14 @@ void SettleLogFolder(Plan& plan, const std::string& folder) {
   for (auto& environment : plan.environments) environment.emplace_back("ACCELERATE_STDOUT", folder);
 }
 
+// The runtime's own choice of a folder; ranks that end well leave nothing in it, those that are killed can't tell.
+void NameOutputFolder(const Plan& plan) {
+  const std::string temporary = ProcessEnvironment("TMPDIR").value_or("/tmp");
+  const std::string folder = fmt::format("{}/accelerate-{}-{}", temporary, getuid(), plan.main_process_port);
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) Say("what other ranks wrote to standard output is in {}", folder);
+}
+
 GroupCommand MakeGroupCommand(const LaunchOptions& options, const Plan& plan, const std::string& path,
                               const std::vector<std::string>& program) {
   GroupCommand command;
@@ -99,7 +109,9 @@ int Launch(const LaunchOptions& options, const std::vector<std::string>& program
     PrintPlan(plan, program);
     return 0;
   }
-  return RunProcessGroup(MakeGroupCommand(options, plan, path, program)).exit_code;
+  const int exit_code = RunProcessGroup(MakeGroupCommand(options, plan, path, program)).exit_code;
+  if (exit_code != 0) NameOutputFolder(plan);
+  return exit_code;
 }
 
 }  // namespace
