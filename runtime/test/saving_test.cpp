@@ -57,13 +57,6 @@ TEST(Saving, LoadersOfTorchBetweenEpochs) {
   losses.clear();
   train(2, 4, false);
   EXPECT_EQ(losses, expected);
-  if (accelerator.num_processes() == 1) {
-    auto with_workers = torch::data::make_data_loader(waves(4), torch::data::DataLoaderOptions(2).workers(1));
-    accelerator.prepare(with_workers);
-    EXPECT_NE(
-        toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("make it with accelerate::make_data_loader"),
-        std::string::npos);
-  }
 }
 
 /// What no_sync() has kept on each rank goes on from there.
@@ -154,6 +147,19 @@ TEST(Saving, SaveOnAFullDisk) {
   }
   accelerator.save(model, folder / "model.pt");
   torch::load(model, folder / "model.pt");
+}
+
+/// The last one here: from such a loader on, the process refuses.
+TEST(Saving, WorkersOfTorchsHaveNoPosition) {
+  accelerate::Accelerator accelerator;
+  TemporaryFolder folder;
+  if (accelerator.num_processes() == 1) {
+    auto with_workers = torch::data::make_data_loader(waves(4), torch::data::DataLoaderOptions(2).workers(1));
+    accelerator.prepare(with_workers);
+    EXPECT_NE(
+        toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("make it with accelerate::make_data_loader"),
+        std::string::npos);
+  }
 }
 
 }  // namespace
