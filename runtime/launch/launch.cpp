@@ -1,5 +1,7 @@
 #include "launch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -94,6 +96,14 @@ std::chrono::seconds Timeout(const LaunchOptions& options) {
   return error == std::errc() && stop == end ? std::chrono::seconds(seconds) : kUsualTimeout;
 }
 
+// The runtime's own choice of a folder; ranks that end well leave nothing in it, those that are killed can't tell.
+void NameOutputFolder(const Plan& plan) {
+  const std::string temporary = ProcessEnvironment("TMPDIR").value_or("/tmp");
+  const std::string folder = fmt::format("{}/accelerate-{}-{}", temporary, getuid(), plan.main_process_port);
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) Say("what other ranks wrote to standard output is in {}", folder);
+}
+
 GroupCommand MakeGroupCommand(const LaunchOptions& options, const Plan& plan, const std::string& path,
                               const std::vector<std::string>& program, const std::string& error_folder) {
   GroupCommand command;
@@ -183,6 +193,7 @@ GroupExit RunProgram(const LaunchOptions& options, const std::vector<std::string
     }
     const TemporaryFolder errors;
     const GroupExit exit = RunProcessGroup(MakeGroupCommand(options, plan, path, program, errors.path()));
+    if (exit.exit_code != 0 && options.log_dir.empty()) NameOutputFolder(plan);
     if (exit.exit_code == 0 || exit.stop_signal != 0 || restart == options.max_restarts) return exit;
     Say("restart {} of {}", restart + 1, options.max_restarts);
   }

@@ -147,6 +147,7 @@ void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reductio
                                    std::optional<bool> retain_graph, bool create_graph,
                                    std::optional<torch::TensorList> inputs) const {
   ++detail::state().steps;
+  detail::state().control.note_no_sync();
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   if (!detail::counts()) {
     detail::run_backward(loss, 1, detail::kNothing, arguments);
@@ -166,6 +167,7 @@ void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, cons
   ++detail::state().steps;
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   detail::TrainingControl& control = detail::state().control;
+  control.note_no_sync();
   if (detail::alone() && !control.accumulates()) {
     detail::run_backward(loss, 1, detail::kNothing, arguments);
     return;

@@ -16,6 +16,7 @@
 
 #include "bounded.h"
 #include "group_impl.h"
+#include "outcome.h"
 #include "peers.h"
 #include "same_on_all.h"
 #include "uncaught.h"
@@ -106,7 +107,7 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
                 serves_store(environment) ? ": can't serve the others at " : ": can't reach rank 0 at ",
-                environment.master_address, ":", environment.master_port, ": ", message_of(error));
+                environment.master_address, ":", environment.master_port, ": ", text_of(error));
   }
   bool met = false;
   try {
@@ -116,7 +117,7 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
       impl_->peers = std::make_unique<Peers>(environment, open_store(environment, false), impl_->store);
     }
   } catch (const std::exception& error) {
-    const std::string message = message_of(error);
+    const std::string message = text_of(error);
     TORCH_CHECK(false, message.rfind("[accelerate]", 0) == 0 ? "" : first_words(environment), message);
   }
   TORCH_CHECK(met, first_words(environment), "it doesn't answer any more");
@@ -153,7 +154,7 @@ void Group::guard(const std::string& operation, const std::function<void()>& run
 void Group::fail(const std::string& operation, const std::exception& error, int64_t seconds) {
   TORCH_CHECK(false, "[accelerate] rank ", impl_->environment.rank, " of ", impl_->environment.world_size, ": ",
               operation, " failed after ", seconds, " s (timeout ", impl_->environment.timeout.count() / 1000,
-              " s): ", message_of(error), explanation());
+              " s): ", text_of(error), explanation());
 }
 
 std::string Group::explanation() {

@@ -1,7 +1,5 @@
 #include "uncaught.h"
 
-#include <c10/util/Exception.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "environment.h"
+#include "outcome.h"
 
 namespace accelerate::detail {
 namespace {
@@ -32,7 +31,7 @@ std::string current_message() {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    return message_of(e);
+    return text_of(e);
   } catch (...) {
     return "an exception that isn't a std::exception";
   }
@@ -89,11 +88,6 @@ void write_error_file(const std::string& message) {
   } catch (const std::exception&) {
     // The message is printed as well.
   }
-}
-
-std::string message_of(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  return c10_error ? c10_error->what_without_backtrace() : error.what();
 }
 
 }  // namespace accelerate::detail

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <string>
 
@@ -14,8 +13,5 @@ void on_uncaught(std::function<std::string(const std::string& message)> listener
 
 /// Writes that file, if the launcher has named one. Never throws.
 void write_error_file(const std::string& message);
-
-/// An exception's message, of c10's without the stack that follows.
-std::string message_of(const std::exception& error);
 
 }  // namespace accelerate::detail

@@ -22,6 +22,17 @@ for mode in well late exit0; do
 done
 grep -q banner "$output_folder/rank2.out" || fail "rank 2's output isn't in its file"
 
+# By default the files lie in a folder of the job's, which goes with it; unless it fails: then they are named.
+temporary=$output_folder/tmp
+mkdir "$temporary"
+for mode in well exit0; do
+  output=$(TMPDIR=$temporary ACCELERATE_STDOUT=main "$here/run_ranks.sh" 3 "$program" $mode 2>&1) || fail "$mode: exit code $?"
+  [ -z "$(ls -A "$temporary")" ] || fail "$mode leaves $(ls "$temporary")"
+done
+output=$(TMPDIR=$temporary ACCELERATE_STDOUT=main "$here/run_ranks.sh" 3 "$program" exit 2>&1) && fail "exit: no failure"
+named=$(sed -n "s/.*this rank's standard output is in //p" <<<"$output")
+[ "$(basename "$named")" = rank1.out ] && grep -q banner "$named" || fail "the output of the rank that failed isn't named"
+
 for mode in return throw exit kill sleep; do
   SECONDS=0
   output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 3 "$program" $mode 2>&1) && fail "$mode: no failure"
