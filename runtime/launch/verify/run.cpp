@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "configuration.h"
+#include "failure.h"
 #include "machine.h"
 #include "process_group.h"
 
