@@ -55,6 +55,10 @@ static Value uncounted(const Value &V, ir::ExprId E, const std::string &Name) {
 // Side by side
 //===----------------------------------------------------------------------===//
 
+bool comparable(const Value &A, const Value &B) {
+  return (A.Rank >= 0 && B.Rank >= 0) || (A.RankOf != ir::None && A.RankOf == B.RankOf);
+}
+
 /// Whether the batch's dimensions of two tensors meet when they are aligned from the right.
 static bool aligned(const Value &A, const Value &B) {
   if (A.Rank >= 0 && B.Rank >= 0)
@@ -277,6 +281,10 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     Result = *Reducible;
     Result.forgetRank();
   }
+  // What stands behind a tuple's first element has a rank of its own.
+  for (const Signature &S : Signatures)
+    if (llvm::any_of(S.Outputs, [&](const std::string &O) { return O.size() != S.Outputs.front().size(); }))
+      return Result;
   // Of one operand, the result's rank follows from its own.
   const Value *Follows = nullptr;
   for (size_t I = 0; I != Operands.size() && I != Signatures.front().Inputs.size(); ++I)

@@ -25,6 +25,9 @@ struct Signature {
 enum class Side { Before, Batch, Behind, Unknown };
 Side locate(const Value &V, int64_t N);
 
+/// Whether it is known how many dimensions two tensors have beside each other.
+bool comparable(const Value &A, const Value &B);
+
 /// Element by element, aligned from the right.
 Value broadcast(llvm::ArrayRef<Value> Values, ir::ExprId E);
 

@@ -43,6 +43,7 @@ struct Findings {
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
   std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
+  std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
@@ -139,6 +140,7 @@ private:
   Value apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
+  Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);

@@ -39,7 +39,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
     const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
     if (O.replicated() || O.Kind == Placement::Sharded) {
-      Value V = broadcast({L, Rt}, E);
+      Value V = Op == "cmp" ? broadcast({L, Rt}, E) : besideRows({L, Rt}, E);
       V.Source = V.Kind == Placement::Sharded ? S.Source : V.Source;
       V.Rows = S.Rows;
       return V;

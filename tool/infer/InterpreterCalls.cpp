@@ -209,8 +209,17 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args)
       if (std::optional<Location> L = lvalue(Arg))
         write(*L, Value::of(Placement::Replicated, Arg), Arg);
-  if (Name == "own_rows")
-    return Value::sharded(0, E);
+  if (Name == "own_rows") {
+    Value V = Value::sharded(0, E);
+    V.setRank(Args.empty() ? -1 : Args[0].Rank);
+    V.Least = std::max<int8_t>(V.Least, 1);
+    return V;
+  }
+  if (Name == "global_like" && !Args.empty()) { // whole, of the argument's dimensions
+    Value V = Value::of(Placement::Replicated, E);
+    V.setRank(Args[0].Rank);
+    return V;
+  }
   if (Name == "shard") { // a migrated step on batches of the program's own
     if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
       Restart = true;

@@ -517,8 +517,13 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         note("dropout", E, First, "drops out at random");
       return Result;
     }
-    if (Local)
+    if (Local && First.Dim == 0 && Divergent == 0 && In.Exprs.size() > 0 &&
+        (StringRef(X.Name).ends_with("::randn_like") || StringRef(X.Name).ends_with("::rand_like"))) {
+      if (Recording)
+        Out.RowNoiseLike[E] = In.Exprs[0];
+    } else if (Local) {
       note("batch-noise", E, First, "draws random numbers for the rows of a batch");
+    }
     if (First.Kind == Placement::Own)
       notWhole("it draws random numbers", E);
     return Local && !Row.Parameters.empty() && !Dims.All ? along(Result, Dims.Known, E, X.Name) : Result;
@@ -585,7 +590,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
 
 Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
   Value Rows =
-      Row.Kind == Operation::Loss ? broadcast(In.Values, E) : contract(Row.Signatures, Row.Of, In.Tensors, E, X.Name);
+      Row.Kind == Operation::Loss ? besideRows(In.Values, E) : contract(Row.Signatures, Row.Of, In.Tensors, E, X.Name);
   if (Rows.Kind != Placement::Sharded)
     return Rows;
   auto Says = [&](const char *Text) {

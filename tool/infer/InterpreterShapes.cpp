@@ -59,6 +59,20 @@ Value Interpreter::scattered(ir::ExprId E, const ir::Expr &X, const Operands &In
   return arithmetic(E, "+", Self, Added, None, None);
 }
 
+/// Element by element. Where it isn't known how many dimensions rows have that meet, they are taken to meet row by row,
+/// which is said: `[B, 1]` beside `[B]` is every row with every row.
+Value Interpreter::besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E) {
+  Value Result = broadcast(Values, E);
+  const Value *Rows = nullptr;
+  for (const Value &V : Values)
+    if (V.Kind == Placement::Sharded) {
+      if (Rows && Result.Kind == Placement::Sharded && !comparable(*Rows, V))
+        note("assumed-ranks", E, Result, "joins the rows of two tensors");
+      Rows = &V;
+    }
+  return Result;
+}
+
 /// A table looked up by the rows of a batch, or columns of a batch taken by number.
 Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
   const Value &Self = In.Tensors[0];
@@ -68,6 +82,10 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
       return Value::unknown("takes as many rows of a whole as this rank has", E);
   if (Self.Kind != Placement::Sharded && Index.Kind != Placement::Sharded)
     return broadcast(In.Values, E);
+  if (StringRef(X.Name).ends_with("::take") && Self.replicated() && Index.Kind == Placement::Sharded) {
+    Index.Batch = None; // shaped like the index
+    return Index;
+  }
   if (Dims.All)
     return Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
   if (Dims.Unknown)
@@ -235,6 +253,12 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
               X.Name == "at::Tensor::new_zeros";
   if (Zero && Result.replicated())
     Result.Kind = Placement::Zero;
+  bool ByRows = llvm::any_of(llvm::drop_begin(In.Values, Skip), [](const Value &V) { return V.reducible(); });
+  if (Draws && ByRows && Result.Kind != Placement::Sharded && Result.Kind != Placement::Own) {
+    // Generators that draw as many numbers as each rank has rows part ways, whatever happens to the numbers.
+    Value Extent = *llvm::find_if(In.Values, [](const Value &V) { return V.reducible(); });
+    note("batch-noise", E, Extent, "draws random numbers for the rows of a batch");
+  }
   if (Draws && Result.Kind == Placement::Sharded) {
     // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
     if (Rows != None && Divergent == 0) {

@@ -544,6 +544,12 @@ private:
       O.Nodes["value"] = expr(E).Where;
       Out.add(std::move(O));
     }
+    for (const auto &[E, Like] : F.RowNoiseLike) {
+      Fact N = fact("row-noise-like", functionOf(E));
+      N.Nodes["draw"] = expr(E).Where;
+      N.Nodes["like"] = expr(Like).Where;
+      Out.add(std::move(N));
+    }
     for (ir::ExprId E : F.Cuts) {
       Fact C = fact("own-batch", functionOf(E));
       C.Nodes["batch"] = expr(E).Where;

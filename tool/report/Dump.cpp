@@ -43,6 +43,9 @@ static void dumpPlacements(const Program &P, const Findings &F, const Project &T
         toString(V) + (V.Rank >= 0 ? " of " + std::to_string(V.Rank) + " dimensions" : "") +
         (V.Kind == Placement::Unknown && !V.Why.empty() ? ": " + V.Why : "");
   }
+  for (const auto &[E, How] : F.Coercions)
+    if (const ir::Range &Where = P.Code.Exprs[E].Where; Where.valid())
+      Lines[{Tree.display(P.Code.Files[Where.File].Path), Where.Line, Where.Column, "accelerator"}] = How;
   for (const auto &[Key, Placement] : Lines)
     Out << std::get<0>(Key) << ":" << std::get<1>(Key) << ":" << std::get<2>(Key) << ": " << std::get<3>(Key) << ": "
         << Placement << "\n";

@@ -261,6 +261,7 @@ Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Te
 Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
                           int64_t reduction = Reduction::Mean, int64_t ignore_index = -100,
                           double label_smoothing = 0.0);
+Tensor take(const Tensor& self, const Tensor& index);
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction = Reduction::Mean);
 Tensor mm(const Tensor& self, const Tensor& mat2);
 Tensor matmul(const Tensor& self, const Tensor& other);
