@@ -26,7 +26,7 @@ int main() {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   for (auto& batch : *loader) {
     optimizer.zero_grad();
-    auto output = model(batch.data);
+    auto output = model(batch.data.view({-1, 784}));
     auto loss = torch::nll_loss(output, batch.target);
     loss.backward();
     optimizer.step();

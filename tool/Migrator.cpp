@@ -52,6 +52,7 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
     if (!O.Dump.empty() && Edited.empty())
       dump(O.Dump, P, R, F, Tree, Texts, Out);
     Plan &New = Plans.emplace_back();
+    New.Reached = F.Reached;
     if (trains(P.Code)) {
       New.M = applyRules(P, deriveFacts(P, R, F, Slice), Here.Rules, Texts);
       if (!P.Code.Distributed.empty())
@@ -335,6 +336,20 @@ void Migrator::refuse(Plan &Of, StringRef Code, std::string Message) {
     Final.Findings.push_back(std::move(X));
 }
 
+/// Whether a program runs something that is edited in a file.
+static bool reaches(const Program &P, const std::set<ir::FuncId> &Reached, StringRef Path,
+                    const std::set<std::tuple<uint32_t, uint32_t, std::string>> &Edits) {
+  for (ir::FuncId F : Reached) {
+    const ir::Range &Where = P.Code.Functions[F].Where;
+    if (!Where.valid() || P.Code.Files[Where.File].Path != Path)
+      continue;
+    for (const auto &[Begin, End, Text] : Edits)
+      if (Where.Begin <= Begin && End <= Where.End)
+        return true;
+  }
+  return false;
+}
+
 /// Two programs that share a file must want the same of it; true if some didn't, and were refused.
 bool Migrator::disagreements(std::vector<Plan> &Plans) {
   using Wanted = std::map<std::string, std::set<std::tuple<uint32_t, uint32_t, std::string>>>;
@@ -357,6 +372,9 @@ bool Migrator::disagreements(std::vector<Plan> &Plans) {
           continue;
         auto Other = All[J].find(Path);
         if (Other != All[J].end() && Other->second == Edits)
+          continue;
+        // A program that runs nothing of what is edited has no say in it.
+        if (Other == All[J].end() && !reaches(Plans[J].P, Plans[J].Reached, Path, Edits))
           continue;
         const auto &[A, B] = std::minmax(I, J);
         std::string Message = "programs `" + Plans[A].P.Name + "` and `" + Plans[B].P.Name +

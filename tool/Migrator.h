@@ -28,6 +28,7 @@ private:
     Program P;
     Migration M;
     ProgramResult Result;
+    std::set<ir::FuncId> Reached;
     bool Broken = false;
     bool migrated() const { return Result.What == Verdict::Migrated || Result.What == Verdict::MigratedWithNotes; }
   };

@@ -25,6 +25,9 @@ void AddConfigCommand(CLI::App& app, Action& action);
 void AddEnvCommand(CLI::App& app, Action& action);
 /// `program` is the command line of the program to launch, which CLI11 does not see.
 void AddLaunchCommand(CLI::App& app, const std::vector<std::string>& program, Action& action);
+void AddTestCommand(CLI::App& app, Action& action);
+/// `program`: the arguments of the programs to compare.
+void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Action& action);
 
 /// Both spellings of a flag for CLI11: "--num_processes,--num-processes".
 std::string BothSpellings(const std::string& flag);

@@ -69,7 +69,7 @@ const std::map<std::string, std::vector<std::string>>& ForeignKeys() {
       {"commands", {}},
       {"command_file", {}},
       {"deepspeed_config", {}},
-      {"downcast_bf16", {"no"}},
+      {"downcast_bf16", {"no", "false"}},
       {"dynamo_config", {}},
       {"enable_cpu_affinity", {"false"}},
       {"fp8_config", {}},

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "machine.h"
+#include "self_check.h"
 
 extern char** environ;
 
@@ -28,6 +29,8 @@ bool ConcernsTraining(const std::string& variable) {
 Json Collect(const EnvOptions& options) {
   Json report;
   report["accelerate-cpp"] = ACCELERATE_VERSION;
+  const std::string versions = RuntimeVersions();
+  report["runtime"] = Json::parse(versions.empty() ? "null" : versions, nullptr, /*allow_exceptions=*/false);
   report["operating system"] = OperatingSystem();
   report["cpus"] = CountCpus();
   report["cuda devices"] = CountCudaDevices("all");
@@ -53,7 +56,13 @@ Json Collect(const EnvOptions& options) {
 }
 
 void PrintMarkdown(const Json& report) {
-  for (const char* key : {"accelerate-cpp", "operating system", "cpus", "cuda devices", "nvidia driver"}) {
+  fmt::print("- accelerate-cpp: {}\n", report["accelerate-cpp"].get<std::string>());
+  if (!report["runtime"].is_object()) fmt::print("- runtime: none beside accelerate-cpp\n");
+  for (const auto& [key, value] : report["runtime"].items()) {
+    if (report["runtime"].is_object())
+      fmt::print("- {}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  for (const char* key : {"operating system", "cpus", "cuda devices", "nvidia driver"}) {
     const Json& value = report[key];
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     fmt::print("- {}: {}\n", key, text.empty() ? "none" : text);

@@ -1,10 +1,15 @@
 #include "line_relay.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include "configuration.h"
 
 namespace accelerate::launch {
 
@@ -24,8 +29,12 @@ void WriteAll(int sink, std::string_view text) {
 
 }  // namespace
 
-LineRelay::LineRelay(int source, int sink, std::string prefix)
-    : source_(source), sink_(sink), prefix_(std::move(prefix)) {}
+LineRelay::LineRelay(int source, int sink, std::string prefix, const std::string& log_file)
+    : source_(source), sink_(sink), prefix_(std::move(prefix)) {
+  if (log_file.empty()) return;
+  log_ = open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (log_ < 0) throw UsageError(fmt::format("cannot write {}: {}", log_file, std::strerror(errno)));
+}
 
 void LineRelay::Pump() {
   // A pipe holds 64 KiB; taking no more than that in one go keeps a rank that writes without end from holding us here.
@@ -56,14 +65,16 @@ void LineRelay::Feed(std::string_view text) {
 void LineRelay::EmitLine() {
   if (!line_.empty() && line_.back() == '\r') line_.pop_back();
   WriteAll(sink_, prefix_ + line_ + "\n");
+  if (log_ >= 0) WriteAll(log_, line_ + "\n");
   last_lines_.push_back(std::move(line_));
   if (last_lines_.size() > kLinesKept) last_lines_.pop_front();
   line_.clear();
 }
 
 void LineRelay::Close() {
-  if (is_open()) close(source_);
-  source_ = -1;
+  for (int* descriptor : {&source_, &log_}) {
+    if (*descriptor >= 0) close(std::exchange(*descriptor, -1));
+  }
 }
 
 }  // namespace accelerate::launch

@@ -11,7 +11,11 @@ namespace accelerate::launch {
 /// several ranks do not mix.
 class LineRelay {
  public:
-  LineRelay(int source, int sink, std::string prefix);
+  /// `log_file`: gets the lines as well, without the prefix; empty: none. Throws UsageError if it can't be written.
+  LineRelay(int source, int sink, std::string prefix, const std::string& log_file = "");
+  ~LineRelay() { Close(); }
+  LineRelay(const LineRelay&) = delete;
+  LineRelay& operator=(const LineRelay&) = delete;
 
   /// Moves what is there now. At the end of the pipe, passes on what is left and closes.
   void Pump();
@@ -29,6 +33,7 @@ class LineRelay {
 
   int source_;
   int sink_;
+  int log_ = -1;
   std::string prefix_;
   std::string line_;  // not yet ended
   std::deque<std::string> last_lines_;

@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -43,7 +45,10 @@ int CountCudaDevices(const std::string& visible, const std::string& device_folde
 
 int CountCpus() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-int FreePort(int wanted) {
+namespace {
+
+// The port that can be listened on, 0 if `wanted` can't be (errno says why); `wanted` 0: any.
+int TryPort(int wanted) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   // As the store will do: a port that an earlier run left in TIME_WAIT is free.
   const int reuse = 1;
@@ -58,11 +63,35 @@ int FreePort(int wanted) {
                     getsockname(listener, generic, &size) == 0;
   const int error = errno;
   if (listener >= 0) close(listener);
-  if (!free) {
+  errno = error;
+  return free ? ntohs(address.sin_port) : 0;
+}
+
+// Ports below this one aren't given to anybody's outgoing connections.
+int FirstEphemeralPort() {
+  int first = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  return first;
+}
+
+}  // namespace
+
+int FreePort(int wanted) {
+  if (wanted != 0) {
+    if (TryPort(wanted) != 0) return wanted;
     throw UsageError(fmt::format("port {} cannot be used: {}; give another --main_process_port, or 0 for a free one",
-                                 wanted, std::strerror(error)));
+                                 wanted, std::strerror(errno)));
   }
-  return ntohs(address.sin_port);
+  // It has to stay free until rank 0 listens on it.
+  constexpr int kLowest = 10000;
+  std::random_device random;
+  for (int attempt = 0, end = FirstEphemeralPort(); attempt < 100 && end > kLowest; ++attempt) {
+    const int port = std::uniform_int_distribution<int>(kLowest, end - 1)(random);
+    if (TryPort(port) != 0) return port;
+  }
+  const int port = TryPort(0);
+  if (port == 0) throw UsageError(fmt::format("there is no free port: {}", std::strerror(errno)));
+  return port;
 }
 
 namespace {

@@ -34,12 +34,14 @@ int Main(int argc, char** argv) {
   app.footer(
       "Each command has its own --help.\n\n"
       "Exit code: 0; 1 when called without a command; 2 for a mistake in flags or configuration; launch: that of the\n"
-      "program.");
+      "program; verify: 3 and 4, see its help.");
   AddConfigCommand(app, action);
   AddEnvCommand(app, action);
   AddLaunchCommand(app, program, action);
+  AddTestCommand(app, action);
+  AddVerifyCommand(app, program, action);
 
-  if (!arguments.empty() && arguments[0] == "launch") {
+  if (!arguments.empty() && (arguments[0] == "launch" || arguments[0] == "verify")) {
     const std::string name = arguments[0];
     arguments.erase(arguments.begin());
     program = TakeProgram(*app.get_subcommand(name), arguments);

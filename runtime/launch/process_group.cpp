@@ -10,10 +10,14 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <set>
+#include <sstream>
+#include <utility>
 
 #include "command.h"
+#include "failure.h"
 #include "line_relay.h"
 #include "signals.h"
 #include "spawn.h"
@@ -30,6 +34,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCollect{200};
 // `timeout` and some schedulers send a signal to us and again to our group; only a later one is impatience.
 constexpr milliseconds kImpatience{1000};
+// The ranks that wait for a stopped one give up after their timeout, and tell more about it than we can. Only if none
+// of them waits any more it is up to us.
+constexpr milliseconds kOverdue{5000};
 
 bool AsksToStop(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 
@@ -81,11 +88,16 @@ class ProcessGroup {
     bool own_group = false;
     std::unique_ptr<LineRelay> out;
     std::unique_ptr<LineRelay> err;
+    std::string error_file;
+    std::optional<Clock::time_point> stopped;  // since then
+    int stop_status = 0;
+    std::optional<Clock::time_point> done;  // ended well, then
   };
 
   void Start(const RankProcess& process) {
     Rank rank;
     rank.number = process.rank;
+    rank.error_file = process.error_file;
     // A process in a group of its own may neither read nor set a terminal, so the main process stays in ours.
     rank.own_group = !process.is_main || !OnTerminal();
     const Spawned spawned =
@@ -94,7 +106,7 @@ class ProcessGroup {
     if (!process.is_main) {
       const std::string prefix = fmt::format("[rank {}] ", rank.number);
       rank.out = std::make_unique<LineRelay>(spawned.out, STDOUT_FILENO, prefix);
-      rank.err = std::make_unique<LineRelay>(spawned.err, STDERR_FILENO, prefix);
+      rank.err = std::make_unique<LineRelay>(spawned.err, STDERR_FILENO, prefix, process.log_file);
     }
     ranks_.push_back(std::move(rank));
     ++running_;
@@ -112,8 +124,8 @@ class ProcessGroup {
       }
     }
     int timeout = -1;
-    if (deadline_) {
-      const auto left = std::chrono::ceil<milliseconds>(*deadline_ - Clock::now());
+    if (const auto next = NextDeadline()) {
+      const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now());
       timeout = static_cast<int>(std::max<milliseconds::rep>(0, left.count()));
     }
     poll(waiting.data(), waiting.size(), timeout);
@@ -122,6 +134,25 @@ class ProcessGroup {
     }
     if (waiting[0].revents != 0) TakeSignals();
     if (deadline_ && Clock::now() >= *deadline_) OnDeadline();
+    if (phase_ == Phase::kRunning) GiveUpStopped();
+  }
+
+  std::optional<Clock::time_point> NextDeadline() const {
+    std::optional<Clock::time_point> next = deadline_;
+    for (const Rank& rank : ranks_) {
+      if (phase_ != Phase::kRunning || !rank.stopped) continue;
+      const Clock::time_point overdue = *rank.stopped + command_.timeout + kOverdue;
+      next = next ? std::min(*next, overdue) : overdue;
+    }
+    return next;
+  }
+
+  void GiveUpStopped() {
+    for (Rank& rank : ranks_) {
+      if (!rank.stopped || Clock::now() < *rank.stopped + command_.timeout + kOverdue) continue;
+      if (first_bad_status_ == 0) first_bad_status_ = rank.stop_status;
+      AddFailure(rank, rank.stop_status);
+    }
   }
 
   void TakeSignals() {
@@ -138,20 +169,36 @@ class ProcessGroup {
 
   void Reap() {
     int status = 0;
-    for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
       const auto rank =
           std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) { return other.process == ended; });
       if (rank == ranks_.end()) continue;  // left behind by a rank
-      rank->process = -1;
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        NoteStop(*rank, status);
+        continue;
+      }
+      processes_[rank->number] = std::exchange(rank->process, -1);
+      rank->stopped.reset();
       --running_;
+      if (status == 0) rank->done = Clock::now();
       if (status == 0) continue;
       if (first_bad_status_ == 0) first_bad_status_ = status;
-      if (phase_ == Phase::kRunning || phase_ == Phase::kCollecting) AddFailure(rank->number, status);
+      if (phase_ == Phase::kRunning || phase_ == Phase::kCollecting) AddFailure(*rank, status);
     }
   }
 
-  void AddFailure(int rank, int status) {
-    failures_.push_back({rank, status, {}});  // its last lines may still be in the pipe
+  // Somebody stopped one rank, which looks like a hang to the others. Not so when we all are suspended.
+  void NoteStop(Rank& rank, int status) {
+    rank.stopped.reset();
+    if (!WIFSTOPPED(status) || suspended_ || phase_ != Phase::kRunning) return;
+    rank.stopped = Clock::now();
+    rank.stop_status = status;
+    Say("rank {} {}; the others wait for it for at most {:.3g} s", rank.number, DescribeStatus(status),
+        std::chrono::duration<double>(command_.timeout).count());
+  }
+
+  void AddFailure(Rank& rank, int status) {
+    failures_.push_back({rank.number, status, "", {}});  // its last lines may still be in the pipe
     if (phase_ == Phase::kCollecting) return;
     phase_ = Phase::kCollecting;
     deadline_ = Clock::now() + kCollect;
@@ -160,6 +207,7 @@ class ProcessGroup {
   void Forward(int signal, bool from_terminal) {
     // A terminal sends its signals to the main process as well, when that is in our group.
     SignalAll(signal == SIGTSTP ? SIGSTOP : signal, from_terminal);
+    suspended_ = signal == SIGTSTP || (suspended_ && signal != SIGCONT);
     if (signal == SIGTSTP) raise(SIGSTOP);  // until somebody continues us
     if (!AsksToStop(signal)) return;
     if (stop_signal_ != 0 && Clock::now() - stop_time_ > kImpatience) return Kill();
@@ -223,19 +271,37 @@ class ProcessGroup {
   void ReportFailures() {
     for (RankExit& failure : failures_) {
       for (const Rank& rank : ranks_) {
-        if (rank.number == failure.rank && rank.err) failure.last_lines = rank.err->last_lines();
+        if (rank.number != failure.rank) continue;
+        if (rank.err) failure.last_lines = rank.err->last_lines();
+        failure.message = ReadErrorFile(rank.error_file);
       }
     }
     const RankExit& first = failures_.front();
-    Say("rank {} {}{}", first.rank, DescribeStatus(first.status),
-        WIFSIGNALED(first.status) && WTERMSIG(first.status) == SIGKILL
-            ? "; if nobody killed it, memory ran out: look in dmesg"
-            : "");
-    if (!first.last_lines.empty()) Say("the last lines of its stderr:");
-    for (const std::string& line : first.last_lines) fmt::print(stderr, "    {}\n", line);
+    Say("rank {} {}{}", first.rank, DescribeStatus(first.status), HintFromStatus(first.status, processes_[first.rank]));
+    // Of an exception the lines would be a stack.
+    if (!first.message.empty()) {
+      Say("its error:");
+      PrintIndented(first.message);
+    } else if (!first.last_lines.empty()) {
+      Say("the last lines of its stderr:");
+      for (const std::string& line : first.last_lines) fmt::print(stderr, "    {}\n", line);
+    }
     for (std::size_t i = 1; i < failures_.size(); ++i) {
       Say("rank {} also failed: it {}", failures_[i].rank, DescribeStatus(failures_[i].status));
     }
+    // They haven't failed, but the others may have on their account.
+    for (const Rank& rank : ranks_) {
+      if (rank.done) Say("rank {} had ended before, with code 0", rank.number);
+      if (rank.stopped && first.rank != rank.number) {
+        Say("rank {} {} since {:.1f} s", rank.number, DescribeStatus(rank.stop_status),
+            std::chrono::duration<double>(Clock::now() - *rank.stopped).count());
+      }
+    }
+  }
+
+  static void PrintIndented(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) fmt::print(stderr, "    {}\n", line);
   }
 
   GroupExit Result() const { return {failures_, stop_signal_, ExitCode(first_bad_status_)}; }
@@ -248,19 +314,14 @@ class ProcessGroup {
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
   std::vector<RankExit> failures_;
+  std::map<int, pid_t> processes_;  // of the ranks that have ended
+  bool suspended_ = false;          // by us, when we were
   int first_bad_status_ = 0;
   int stop_signal_ = 0;
   Clock::time_point stop_time_;
 };
 
 }  // namespace
-
-std::string DescribeStatus(int status) {
-  if (!WIFSIGNALED(status)) return fmt::format("exited with code {}", WEXITSTATUS(status));
-  return fmt::format("was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-}
-
-int ExitCode(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
 GroupExit RunProcessGroup(const GroupCommand& command) { return ProcessGroup(command).Run(); }
 

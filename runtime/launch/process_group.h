@@ -14,19 +14,23 @@ struct RankProcess {
   bool is_main =
       false;  // inherits stdin, stdout and stderr; the others' lines pass through the launcher, with a prefix
   std::vector<std::pair<std::string, std::string>> environment;  // set on top of the inherited one
+  std::string error_file;  // where the program writes why it failed; it is told by TORCHELASTIC_ERROR_FILE
+  std::string log_file;    // gets a copy of its stderr; empty: none. Not for the main process
 };
 
 struct GroupCommand {
   std::string program;                 // the file to execute
   std::vector<std::string> arguments;  // argv, from argv[0]
   std::vector<RankProcess> processes;
-  std::chrono::milliseconds grace{};  // between SIGTERM and SIGKILL
+  std::chrono::milliseconds grace{};    // between SIGTERM and SIGKILL
+  std::chrono::milliseconds timeout{};  // for which the ranks wait for one that is stopped
 };
 
 /// How one rank ended.
 struct RankExit {
   int rank = 0;
   int status = 0;                       // as waitpid gives it
+  std::string message;                  // from its error file
   std::vector<std::string> last_lines;  // of its stderr; empty for the main process, whose stderr we do not see
 };
 
@@ -40,11 +44,5 @@ struct GroupExit {
 /// to stop is passed on to them. No process that they started outlives a group that was stopped. Reports to stderr as
 /// things happen. Throws UsageError when the program cannot be started.
 GroupExit RunProcessGroup(const GroupCommand& command);
-
-/// "exited with code 3", "was killed by signal 9 (Killed)".
-std::string DescribeStatus(int status);
-
-/// The code a shell would give: that of the program, or 128 + signal.
-int ExitCode(int status);
 
 }  // namespace accelerate::launch

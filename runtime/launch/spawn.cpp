@@ -44,16 +44,18 @@ struct Pipe {
   }
 };
 
+bool IsSet(const std::vector<std::pair<std::string, std::string>>& changes, const std::string& name) {
+  return std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.first == name; });
+}
+
 std::vector<std::string> MergedEnvironment(const std::vector<std::pair<std::string, std::string>>& changes) {
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::string name = text.substr(0, text.find('='));
-    // Left by a torchrun around us, it would tell rank 0 that somebody else serves MASTER_PORT.
-    if (name == "TORCHELASTIC_USE_AGENT_STORE") continue;
-    const bool changed =
-        std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.first == name; });
-    if (!changed) merged.push_back(text);
+    // Left by a torchrun around us, they would tell of its ranks: that somebody else serves MASTER_PORT, for one.
+    if (name.rfind("TORCHELASTIC_", 0) == 0) continue;
+    if (!IsSet(changes, name)) merged.push_back(text);
   }
   for (const auto& [name, value] : changes) merged.push_back(name + "=" + value);
   return merged;

@@ -1,5 +1,6 @@
 #include <accelerate/accelerator.h>
 
+#include "../recorder/hooks.h"
 #include "state.h"
 
 namespace accelerate {
@@ -54,6 +55,24 @@ void look_after_gradients(Gradients& gradients, const Preparation& preparation) 
   }
 }
 
+void tell_recorder(const Preparation& preparation) {
+  if (!accelerate_recorder_name) {
+    return;
+  }
+  // Two models may have parameters of one name.
+  const bool several = preparation.models.size() > 1;
+  int64_t number = 0;
+  for (const torch::nn::Module* module : preparation.models) {
+    const std::string prefix = several ? "model " + std::to_string(++number) + ": " : "";
+    for (const auto& item : module->named_parameters()) {
+      accelerate_recorder_name(item.value(), (prefix + item.key()).c_str());
+    }
+    for (const auto& item : module->named_buffers()) {
+      accelerate_recorder_name(item.value(), (prefix + item.key()).c_str());
+    }
+  }
+}
+
 }  // namespace
 
 void throw_null_argument(const char* kind) {
@@ -101,6 +120,7 @@ void prepare(const Preparation& preparation) {
     look_after_gradients(s.control.gradients, preparation);
   }
   s.prepared.add(preparation);
+  tell_recorder(preparation);
   if (s.alone()) {
     return;
   }

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <accelerate/accelerator.h>
 
+#include "recorded.h"
 #include "state.h"
 
 namespace accelerate {
@@ -76,6 +77,7 @@ void gather_part(TrainingControl& control, const Gradients::Reached& reached, co
 }  // namespace
 
 void run_backward(const at::Tensor& loss, double coefficient, int normaliser, const BackwardArguments& arguments) {
+  const RecordedBackward recorded(loss, arguments.gradient, coefficient / static_cast<double>(ranks()));
   State& s = state();
   TrainingControl& control = s.control;
   std::optional<NoAutocast> no_autocast;
@@ -145,6 +147,7 @@ void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reductio
                                    std::optional<bool> retain_graph, bool create_graph,
                                    std::optional<torch::TensorList> inputs) const {
   ++detail::state().steps;
+  detail::state().control.note_no_sync();
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   if (!detail::counts()) {
     detail::run_backward(loss, 1, detail::kNothing, arguments);
@@ -164,6 +167,7 @@ void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, cons
   ++detail::state().steps;
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   detail::TrainingControl& control = detail::state().control;
+  control.note_no_sync();
   if (detail::alone() && !control.accumulates()) {
     detail::run_backward(loss, 1, detail::kNothing, arguments);
     return;

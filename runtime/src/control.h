@@ -49,6 +49,9 @@ struct TrainingControl {
   bool active() const { return accumulation_steps > 1 || scaler; }
   bool accumulates() const { return accumulation_steps > 1 && window.inside(); }
 
+  /// To be called by each backward(): gradients of one within no_sync() belong into checkpoints.
+  void note_no_sync() { within_no_sync = within_no_sync || unsynced_all > 0 || !unsynced.empty(); }
+
   int64_t accumulation_steps = 1;
   std::string precision = "no";
   DistributedDataParallelOptions ddp;
@@ -68,6 +71,7 @@ struct TrainingControl {
 
   bool trigger = false;  // set_trigger()
   bool checked = false;
+  bool within_no_sync = false;                              // there has been a backward() within no_sync()
   int unsynced_all = 0;                                     // no_sync() for all models
   std::unordered_map<const at::TensorImpl*, int> unsynced;  // and for those of these parameters
 };

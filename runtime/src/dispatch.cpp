@@ -1,5 +1,6 @@
 #include <accelerate/dispatch.h>
 
+#include "outcome.h"
 #include "state.h"
 
 namespace accelerate::detail {
@@ -74,19 +75,6 @@ void send_tensors(std::vector<torch::Tensor>& tensors) {
 
 std::string bytes_of(const torch::Tensor& x) {
   return {static_cast<const char*>(x.data_ptr()), static_cast<size_t>(x.numel())};
-}
-
-/// The reason why the main process couldn't read, for the others.
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::Error& e) {
-    return e.what_without_backtrace();
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception of an unknown type";
-  }
 }
 
 }  // namespace

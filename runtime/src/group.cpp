@@ -5,14 +5,21 @@
 #include <torch/types.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
+#include "bounded.h"
 #include "group_impl.h"
+#include "outcome.h"
+#include "peers.h"
 #include "same_on_all.h"
+#include "uncaught.h"
 
 namespace accelerate::detail {
 namespace {
@@ -22,13 +29,13 @@ using Clock = std::chrono::steady_clock;
 /// How long a rank that is done waits for the others to be done, before it closes its connections. A rank
 /// that leaves too early ends the others' job with an error, after this time.
 constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::seconds kPatience{2};       // with a store that may be gone
+constexpr std::chrono::seconds kLastQuestions{2};  // of ranks that want to know why it ended
 
-std::string key(const char* stage, int64_t rank) { return std::string(stage) + "/" + std::to_string(rank); }
-
-c10::intrusive_ptr<c10d::Store> open_store(const Environment& environment) {
+c10::intrusive_ptr<c10d::Store> open_store(const Environment& environment, bool serve) {
   c10d::TCPStoreOptions options;
   options.port = environment.master_port;
-  options.isServer = environment.rank == 0 && !environment.store_is_served;
+  options.isServer = serve;
   options.waitWorkers = false;  // we wait ourselves, and can say for whom
   options.timeout = environment.timeout;
   c10::intrusive_ptr<c10d::Store> store;
@@ -48,7 +55,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const Environment& environment) {
 std::vector<int64_t> missing(c10d::Store& store, const char* stage, int64_t ranks) {
   std::vector<int64_t> result;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    if (!store.check({key(stage, rank)})) {
+    if (!store.check({peer_key(stage, rank)})) {
       result.push_back(rank);
     }
   }
@@ -58,13 +65,14 @@ std::vector<int64_t> missing(c10d::Store& store, const char* stage, int64_t rank
 bool all_reached(c10d::Store& store, const char* stage, int64_t ranks) {
   std::vector<std::string> keys;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    keys.push_back(key(stage, rank));
+    keys.push_back(peer_key(stage, rank));
   }
   return store.check(keys);
 }
 
 void meet(c10d::Store& store, const Environment& environment) {
-  store.set(key("joined", environment.rank), std::vector<uint8_t>{1});
+  const std::string name = own_name();
+  store.set(peer_key("joined", environment.rank), std::vector<uint8_t>(name.begin(), name.end()));
   const auto deadline = Clock::now() + environment.timeout;
   auto pause = std::chrono::milliseconds(1);
   while (!all_reached(store, "joined", environment.world_size)) {
@@ -76,25 +84,12 @@ void meet(c10d::Store& store, const Environment& environment) {
   }
 }
 
-/// What is known of the ranks that are gone, for an error's text.
-std::string who_left(Group::Impl& impl) {
-  try {
-    std::string left;
-    for (int64_t rank = 0; rank < impl.environment.world_size; ++rank) {
-      if (impl.store->check({key("left", rank)})) {
-        left += (left.empty() ? "rank " : ", rank ") + std::to_string(rank);
-      }
-    }
-    return left.empty() ? "" : "\nThe program had ended already on " + left + ".";
-  } catch (const std::exception&) {
-    return impl.environment.rank == 0 ? "" : "\nRank 0 is gone.";
-  }
-}
+bool serves_store(const Environment& environment) { return environment.rank == 0 && !environment.store_is_served; }
 
-/// The first line of a c10 error, without the stack that follows.
-std::string message(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  return c10_error ? c10_error->what_without_backtrace() : error.what();
+/// Of what goes wrong with a store that was there.
+std::string first_words(const Environment& environment) {
+  return c10::str("[accelerate] rank ", environment.rank, " of ", environment.world_size, ": lost rank 0 at ",
+                  environment.master_address, ":", environment.master_port, " while the ranks were meeting: ");
 }
 
 }  // namespace
@@ -103,13 +98,30 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
   impl_->environment = environment;
   impl_->debug = flag("ACCELERATE_DEBUG_MODE");
   try {
-    impl_->store = open_store(environment);
+    // c10d tries again after its timeout.
+    const auto store = std::make_shared<c10::intrusive_ptr<c10d::Store>>();
+    const bool open = within(environment.timeout + kPatience,
+                             [store, environment] { *store = open_store(environment, serves_store(environment)); });
+    TORCH_CHECK(open, "no connection within ", environment.timeout.count() / 1000, " s");
+    impl_->store = *store;
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
-                ": can't reach rank 0 at ", environment.master_address, ":", environment.master_port, ": ",
-                message(error));
+                serves_store(environment) ? ": can't serve the others at " : ": can't reach rank 0 at ",
+                environment.master_address, ":", environment.master_port, ": ", text_of(error));
   }
-  meet(*impl_->store, environment);
+  bool met = false;
+  try {
+    // If rank 0 is stopped in the middle of this, its store doesn't answer.
+    met = within(environment.timeout + kPatience, [store = impl_->store, environment] { meet(*store, environment); });
+    if (met) {
+      impl_->peers = std::make_unique<Peers>(environment, open_store(environment, false), impl_->store);
+    }
+  } catch (const std::exception& error) {
+    const std::string message = text_of(error);
+    TORCH_CHECK(false, message.rfind("[accelerate]", 0) == 0 ? "" : first_words(environment), message);
+  }
+  TORCH_CHECK(met, first_words(environment), "it doesn't answer any more");
+  impl_->peers->set_overdue([this](const std::string& operation) { overdue(operation); });
   auto& group = impl_->group;
   group = c10::make_intrusive<c10d::ProcessGroup>(impl_->store, static_cast<int>(environment.rank),
                                                   static_cast<int>(environment.world_size));
@@ -124,12 +136,14 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
     group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
     group->setGroupName("accelerate");
   });
+  on_uncaught([this](const std::string& message) { return last_words(message); });
 }
 
 Group::~Group() = default;
 
 void Group::guard(const std::string& operation, const std::function<void()>& run) {
   const auto start = Clock::now();
+  const Peers::Operation scope(impl_->peers.get(), operation, /*watched=*/true);
   try {
     run();
   } catch (const std::exception& error) {
@@ -138,10 +152,38 @@ void Group::guard(const std::string& operation, const std::function<void()>& run
 }
 
 void Group::fail(const std::string& operation, const std::exception& error, int64_t seconds) {
-  impl_->broken = true;
   TORCH_CHECK(false, "[accelerate] rank ", impl_->environment.rank, " of ", impl_->environment.world_size, ": ",
               operation, " failed after ", seconds, " s (timeout ", impl_->environment.timeout.count() / 1000,
-              " s): ", message(error), who_left(*impl_));
+              " s): ", text_of(error), explanation());
+}
+
+std::string Group::explanation() {
+  impl_->broken = true;
+  impl_->peers->gave_up();
+  std::string text = impl_->peers->explain();
+  if (serves_store(impl_->environment)) {
+    impl_->peers->wait_for_ends(kLastQuestions);
+  }
+  return text;
+}
+
+std::string Group::last_words(const std::string& message) {
+  if (!impl_ || impl_->broken) {
+    return "";  // what fail() has made tells it all; its cause is another rank
+  }
+  // Gloo throws on a thread of its own if ranks differ in what they send.
+  const bool together = impl_->peers->in_operation();
+  impl_->peers->failed(message);
+  return together ? explanation() : "";
+}
+
+void Group::overdue(const std::string& operation) {
+  const std::string text = c10::str(
+      "[accelerate] rank ", impl_->environment.rank, " of ", impl_->environment.world_size, ": ", operation,
+      " hasn't come back within the timeout of ", impl_->environment.timeout.count() / 1000, " s", explanation());
+  std::fprintf(stderr, "%s\n", text.c_str());
+  write_error_file(text);
+  std::_Exit(1);  // the thread that trains is stuck
 }
 
 void Group::compare(const std::function<std::vector<std::string>()>& lines) {
@@ -159,16 +201,18 @@ void Group::compare(const std::function<std::vector<std::string>()>& lines) {
 }
 
 void Group::sum(at::Tensor& x, const std::string& what) {
-  compare([&] { return std::vector<std::string>{describe("all-reduce of " + what, x)}; });
-  guard("all-reduce of " + what, [&] {
+  const std::string operation = describe("all-reduce of " + what, x);
+  compare([&] { return std::vector<std::string>{operation}; });
+  guard(operation, [&] {
     std::vector<at::Tensor> tensors{x};
     impl_->group->allreduce(tensors)->wait();
   });
 }
 
 void Group::maximum(at::Tensor& x, const std::string& what) {
-  compare([&] { return std::vector<std::string>{describe("all-reduce of " + what, x)}; });
-  guard("all-reduce of " + what, [&] {
+  const std::string operation = describe("all-reduce of " + what, x);
+  compare([&] { return std::vector<std::string>{operation}; });
+  guard(operation, [&] {
     std::vector<at::Tensor> tensors{x};
     c10d::AllreduceOptions options;
     options.reduceOp = c10d::ReduceOp::MAX;
@@ -177,8 +221,9 @@ void Group::maximum(at::Tensor& x, const std::string& what) {
 }
 
 void Group::broadcast(at::Tensor& x, int64_t root, const std::string& what) {
-  compare([&] { return std::vector<std::string>{describe("broadcast of " + what, x)}; });
-  guard("broadcast of " + what, [&] {
+  const std::string operation = describe("broadcast of " + what, x);
+  compare([&] { return std::vector<std::string>{operation}; });
+  guard(operation, [&] {
     std::vector<at::Tensor> tensors{x};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -203,9 +248,10 @@ void Group::broadcast_many(const std::vector<at::Tensor>& tensors, int64_t root,
 }
 
 std::vector<at::Tensor> Group::gather(const at::Tensor& x, const std::string& what) {
-  compare([&] { return std::vector<std::string>{describe("all-gather of " + what, x)}; });
+  const std::string operation = describe("all-gather of " + what, x);
+  compare([&] { return std::vector<std::string>{operation}; });
   std::vector<std::vector<at::Tensor>> result(1);
-  guard("all-gather of " + what, [&] {
+  guard(operation, [&] {
     for (int64_t rank = 0; rank < impl_->environment.world_size; ++rank) {
       result[0].push_back(at::empty_like(x));
     }
@@ -215,18 +261,27 @@ std::vector<at::Tensor> Group::gather(const at::Tensor& x, const std::string& wh
   return std::move(result[0]);
 }
 
-void Group::leave(bool failed) {
+void Group::leave(int status) {
+  impl_->peers->stop();
+  const bool failed = status != 0;
+  if (failed && !impl_->broken) {
+    impl_->peers->failed("exit code " + std::to_string(status));
+  }
   try {
-    impl_->store->set(key("left", impl_->environment.rank), std::vector<uint8_t>{1});
-    const auto deadline = Clock::now() + kFarewell;
-    while (!failed && !impl_->broken && Clock::now() < deadline &&
-           !all_reached(*impl_->store, "left", impl_->environment.world_size)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    if (!failed && !impl_->broken && impl_->environment.rank == 0 && !impl_->environment.store_is_served) {
-      // The store lives here: the others get a moment for their last look at it.
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    const bool wait = !failed && !impl_->broken;
+    within(kFarewell + kPatience, [store = impl_->store, environment = impl_->environment, wait] {
+      if (wait) {
+        store->set(peer_key("left", environment.rank), std::vector<uint8_t>{1});
+      }
+      const auto deadline = Clock::now() + kFarewell;
+      while (wait && Clock::now() < deadline && !all_reached(*store, "left", environment.world_size)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+      if (wait && serves_store(environment)) {
+        // The store lives here: the others get a moment for their last look at it.
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    });
   } catch (const std::exception&) {
     // The store is gone with rank 0: nothing to wait for.
   }

@@ -41,14 +41,21 @@ class Group {
   /// Throws what guard() throws, for an error that was caught elsewhere.
   [[noreturn]] void fail(const std::string& operation, const std::exception& error, int64_t seconds);
 
-  /// The end of this process: says so to the others, waits a moment for them to come here as well, then
-  /// leaves. With `failed` it doesn't wait. Never throws.
-  void leave(bool failed);
+  /// The end of this process with that exit status: says so to the others, waits a moment for them to come here as
+  /// well, then leaves. If it failed it doesn't wait. Never throws.
+  void leave(int status);
 
   struct Impl;
   Impl& impl() { return *impl_; }
 
  private:
+  /// What is known of the other ranks after a failure with them; no operation is possible after it.
+  std::string explanation();
+  /// For an exception that nobody catches.
+  std::string last_words(const std::string& message);
+  /// For an operation that doesn't come back, whatever its own timeout says. Ends the process.
+  [[noreturn]] void overdue(const std::string& operation);
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -5,7 +5,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <memory>
+
 #include "group.h"
+#include "peers.h"
 
 namespace accelerate::detail {
 
@@ -13,6 +16,7 @@ struct Group::Impl {
   Environment environment;
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::unique_ptr<Peers> peers;
   bool debug = false;     // ACCELERATE_DEBUG_MODE
   bool checking = false;  // within a comparison, which communicates itself
   bool broken = false;    // an operation failed; nothing of this is usable any more

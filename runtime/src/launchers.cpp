@@ -19,6 +19,7 @@
 
 #include "environment.h"
 #include "files.h"
+#include "output.h"
 #include "state.h"
 
 namespace accelerate {
@@ -101,7 +102,7 @@ class Processes {
   ~Processes() { end(); }  // if starting them failed
 
   void start(const std::function<void()>& function, int64_t ranks) {
-    const uint16_t port = free_port();
+    port_ = free_port();
     const pid_t parent = getpid();
     std::cout.flush();
     std::fflush(nullptr);  // or what is buffered would be written by every copy
@@ -110,10 +111,16 @@ class Processes {
       TORCH_CHECK(process >= 0, "[accelerate] notebook_launcher(): can't start rank ", rank, ": ",
                   std::strerror(errno));
       if (process == 0) {
-        run_rank(function, rank, ranks, port, parent);
+        run_rank(function, rank, ranks, port_, parent);
       }
       processes_.push_back(process);
     }
+  }
+
+  /// Where ranks that didn't end well have left their output, for an error's text; none if there is nothing.
+  std::string output_left() const {
+    const std::string folder = detail::default_output_folder(port_);
+    return detail::is_folder(folder) ? "; what they wrote to standard output is in " + folder : "";
   }
 
   /// The first failure, or an empty text.
@@ -166,6 +173,7 @@ class Processes {
   }
 
   std::vector<pid_t> processes_;
+  uint16_t port_ = 0;
 };
 
 }  // namespace
@@ -180,7 +188,8 @@ void notebook_launcher(const std::function<void()>& function, int64_t num_proces
   Processes processes;
   processes.start(function, num_processes);
   const std::string text = processes.wait();
-  TORCH_CHECK(text.empty(), "[accelerate] notebook_launcher(): ", text, "; the other ranks were ended");
+  TORCH_CHECK(text.empty(), "[accelerate] notebook_launcher(): ", text, "; the other ranks were ended",
+              processes.output_left());
 }
 
 void debug_launcher(const std::function<void()>& function, int64_t num_processes) {

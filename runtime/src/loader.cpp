@@ -19,9 +19,11 @@ LoaderControl::~LoaderControl() { state().prepared.forget(this); }
 const std::vector<LoaderControl*>& prepared_loaders() { return state().prepared.loaders(); }
 
 void throw_no_position() {
-  TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(),
-              ": a loader of torch::data::make_data_loader can't tell its position, or be sent to one; make it with "
-              "accelerate::make_data_loader (same arguments)");
+  TORCH_CHECK(
+      false, "[accelerate] rank ", rank(), " of ", ranks(),
+      ": a loader of torch::data::make_data_loader can't tell its position in the middle of an epoch, or be sent "
+      "to one; make it with accelerate::make_data_loader (same arguments), or save between epochs (with "
+      "LibTorch's RandomSampler or SequentialSampler)");
 }
 
 std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, std::size_t batch_size) {

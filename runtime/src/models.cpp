@@ -19,6 +19,8 @@
 
 namespace accelerate::detail {
 
+constexpr const char* kBackward = "backward (all-reduce of gradients)";
+
 struct Models::Model {
   std::string name;
   int64_t number = 0;                  // in the order of preparation
@@ -418,6 +420,41 @@ void Models::send_zeros(const std::vector<Reached>& reached) {
   }
 }
 
+std::vector<torch::Tensor> Models::with_local_gradients() const {
+  std::vector<torch::Tensor> result;
+  for (const auto& model : models_) {
+    for (size_t i = 0; i < model->local.size(); ++i) {
+      if (model->local[i] && model->parameters[i].grad().defined()) {
+        result.push_back(model->parameters[i]);
+      }
+    }
+  }
+  return result;
+}
+
+void Models::set_local_gradient(const torch::Tensor& parameter, const torch::Tensor& gradient) {
+  parameter.mutable_grad() = gradient;
+  const auto owner = owners_.find(parameter.unsafeGetTensorImpl());
+  if (owner == owners_.end()) {
+    return;  // alone
+  }
+  Model& model = *owner->second.model;
+  model.local.resize(model.parameters.size());
+  model.local[owner->second.index] = true;
+  if (model.sparse[owner->second.index] && !gradient.is_sparse()) {
+    parameter.mutable_grad() = gradient.to_sparse(/*sparse_dim=*/1);  // its reducer takes no other
+  }
+}
+
+void Models::forget_local_gradients() {
+  for (const at::Tensor& parameter : with_local_gradients()) {
+    parameter.mutable_grad().reset();
+  }
+  for (const auto& model : models_) {
+    model->local.clear();
+  }
+}
+
 void Models::note_local(const Reached& reached) {
   Model& model = *reached.model;
   model.local.resize(model.parameters.size());
@@ -474,6 +511,7 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     gradient = gradient.defined() ? gradient * coefficient : at::full_like(loss.detach(), coefficient);
   }
   const auto start = std::chrono::steady_clock::now();
+  const Peers::Operation scope(group.impl().peers.get(), kBackward, /*watched=*/false);
   try {
     if (arguments.inputs) {
       // Only these get gradients, which is nothing that a reducer could wait for.
@@ -545,8 +583,7 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       throw;
     }
     const auto seconds = std::chrono::steady_clock::now() - start;
-    group.fail("backward (all-reduce of gradients)", error,
-               std::chrono::duration_cast<std::chrono::seconds>(seconds).count());
+    group.fail(kBackward, error, std::chrono::duration_cast<std::chrono::seconds>(seconds).count());
   }
 }
 

@@ -40,6 +40,13 @@ class Models {
   void backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
                 const BackwardArguments& arguments);
 
+  /// The parameters whose gradients have stayed on this rank (no_sync()) and wait for a backward() that isn't local.
+  std::vector<torch::Tensor> with_local_gradients() const;
+  /// Gives one of their parameters such a gradient, as one that a checkpoint has kept.
+  void set_local_gradient(const torch::Tensor& parameter, const torch::Tensor& gradient);
+  /// Takes all of them away.
+  void forget_local_gradients();
+
   /// Forgets models that nobody else knows any more.
   void forget_dead();
 

@@ -21,18 +21,6 @@ std::string broadcast_text(Group& group, int64_t from, const std::string& text, 
   return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(size.item<int64_t>())};
 }
 
-std::string message_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::Error& e) {
-    return e.what_without_backtrace();
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an unknown error";
-  }
-}
-
 }  // namespace
 
 void together(const std::string& operation, const std::function<void()>& action) {
@@ -54,8 +42,7 @@ void together(const std::string& operation, const std::function<void()>& action)
     return;
   }
   const int64_t first = ranks() - failed.item<int64_t>();
-  const std::string message =
-      broadcast_text(*s.group, first, error ? message_of(error) : "", "the error of " + operation);
+  const std::string message = broadcast_text(*s.group, first, error ? text_of(error) : "", "the error of " + operation);
   if (error) {
     std::rethrow_exception(error);
   }
@@ -63,9 +50,28 @@ void together(const std::string& operation, const std::function<void()>& action)
               message);
 }
 
-std::string text_of_main_process(const std::string& text, const std::string& what) {
+std::string text_of_process(int64_t process, const std::string& text, const std::string& what) {
   State& s = state();
-  return s.alone() ? text : broadcast_text(*s.group, 0, text, what);
+  return s.alone() ? text : broadcast_text(*s.group, process, text, what);
+}
+
+std::string text_of_main_process(const std::string& text, const std::string& what) {
+  return text_of_process(0, text, what);
+}
+
+std::string text_of(const std::exception& error) {
+  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
+  return c10_error ? c10_error->what_without_backtrace() : error.what();
+}
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return text_of(e);
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
 }
 
 }  // namespace accelerate::detail

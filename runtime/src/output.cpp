@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -13,12 +14,6 @@
 
 namespace accelerate::detail {
 namespace {
-
-std::string default_folder(const Environment& environment) {
-  const std::string temporary = variable("TMPDIR");
-  return (temporary.empty() ? "/tmp" : temporary) + "/accelerate-" + std::to_string(getuid()) + "-" +
-         std::to_string(environment.master_port);
-}
 
 void make_folders(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -30,6 +25,28 @@ void make_folders(const std::string& path) {
 }
 
 bool done = false;
+
+/// A file that nobody asked for; it goes with a process that ends well.
+struct DefaultFile {
+  std::string folder, path;
+  pid_t owner;  // not a copy of it that the program has forked
+};
+
+void at_exit(int status, void* given) {
+  const auto& file = *static_cast<const DefaultFile*>(given);
+  if (getpid() != file.owner) {
+    return;
+  }
+  std::cout.flush();
+  std::fflush(stdout);
+  struct stat about{};
+  if (status != 0 && stat(file.path.c_str(), &about) == 0 && about.st_size > 0) {
+    std::fprintf(stderr, "[accelerate] this rank's standard output is in %s\n", file.path.c_str());
+    return;
+  }
+  unlink(file.path.c_str());
+  rmdir(file.folder.c_str());  // by the last to leave
+}
 
 /// A program's banner comes before its first Accelerator, so this mustn't wait for that.
 const bool at_load = [] {
@@ -43,6 +60,12 @@ const bool at_load = [] {
 
 }  // namespace
 
+std::string default_output_folder(uint16_t master_port) {
+  const std::string temporary = variable("TMPDIR");
+  return (temporary.empty() ? "/tmp" : temporary) + "/accelerate-" + std::to_string(getuid()) + "-" +
+         std::to_string(master_port);
+}
+
 void redirect_output(const Environment& environment) {
   if (done || environment.rank == 0) {
     return;
@@ -52,8 +75,9 @@ void redirect_output(const Environment& environment) {
   if (folder == "all") {
     return;
   }
-  if (folder.empty() || folder == "main") {
-    folder = default_folder(environment);
+  const bool by_default = folder.empty() || folder == "main";
+  if (by_default) {
+    folder = default_output_folder(environment.master_port);
   }
   make_folders(folder);
   const std::string path = folder + "/rank" + std::to_string(environment.rank) + ".out";
@@ -68,6 +92,9 @@ void redirect_output(const Environment& environment) {
     std::fflush(stdout);
     dup2(file, STDOUT_FILENO);
     close(file);
+    if (by_default) {
+      on_exit(at_exit, new DefaultFile{folder, path, getpid()});
+    }
   }
 }
 

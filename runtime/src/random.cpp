@@ -33,12 +33,42 @@ at::CPUGeneratorImpl& default_generator() {
   return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
 }
 
+/// LibTorch's CPU generator, which counts how often it is seeded: manual_seed() restarts the own streams, too, and with
+/// the same seed as before nothing else would tell, since numbers may be drawn before the own streams are used again.
+class CountingGenerator final : public at::CPUGeneratorImpl {
+ public:
+  static inline uint64_t seedings = 0;  // under the generator's mutex
+
+  explicit CountingGenerator(at::CPUGeneratorImpl& original) {
+    set_engine(original.engine());
+    set_next_float_normal_sample(original.next_float_normal_sample());
+    set_next_double_normal_sample(original.next_double_normal_sample());
+  }
+
+  void set_current_seed(uint64_t seed) override {
+    ++seedings;
+    CPUGeneratorImpl::set_current_seed(seed);
+  }
+};
+
+/// Makes the default generator one that counts, unless the program has a handle on it: that one would stay behind.
+void count_seedings() {
+  // The handle is a variable of LibTorch's, which it shows as constant.
+  auto& handle = const_cast<at::Generator&>(at::detail::getDefaultCPUGenerator());
+  if (handle.getIntrusivePtr().use_count() > 1) {
+    return;
+  }
+  static auto* const original = new at::Generator(handle);  // somebody may still have its address
+  handle = at::make_generator<CountingGenerator>(*at::check_generator<at::CPUGeneratorImpl>(*original));
+}
+
 /// The stream that isn't in the default generator just now: this rank's own, or, while that is in use, the
 /// common one.
 struct Streams {
   std::recursive_mutex mutex;  // held while the own stream is in use
   int depth = 0;
   std::optional<uint64_t> common_seed;  // that the own stream was made from
+  uint64_t seedings = 0;                // of the default generator, when it was made
   at::mt19937 engine;
   std::optional<float> float_sample;
   std::optional<double> double_sample;
@@ -57,22 +87,19 @@ struct Streams {
     double_sample = other_double;
   }
 
-  /// manual_seed() restarts both streams. A generator that was just seeded has 1 number `left` and its `next`
-  /// at 0, which it sets without reading it at the first draw; a 1 there tells that we have been here since.
-  bool restart_needed() {
+  /// Whether manual_seed() was called since the own stream was made; it restarts both.
+  bool outdated() const {
     at::CPUGeneratorImpl& generator = default_generator();
     std::lock_guard<std::mutex> lock(generator.mutex_);
-    at::mt19937 common = generator.engine();
-    at::mt19937_data_pod data = common.data();
-    const bool just_seeded = data.left_ == 1 && data.next_ == 0;
-    if (just_seeded) {
-      data.next_ = 1;
-      common.set_data(data);
-      generator.set_engine(common);
-    }
-    const bool other_seed = common_seed != generator.current_seed();
+    return common_seed != generator.current_seed() || seedings != CountingGenerator::seedings;
+  }
+
+  /// The own stream belongs to the common one as it is seeded now.
+  void adopt() {
+    at::CPUGeneratorImpl& generator = default_generator();
+    std::lock_guard<std::mutex> lock(generator.mutex_);
     common_seed = generator.current_seed();
-    return just_seeded || other_seed;
+    seedings = CountingGenerator::seedings;
   }
 
   void enter() {
@@ -80,8 +107,9 @@ struct Streams {
     if (depth++ > 0) {
       return;
     }
-    if (restart_needed()) {
-      engine = at::mt19937(own_seed(default_generator().current_seed()));
+    if (outdated()) {
+      adopt();
+      engine = at::mt19937(own_seed(*common_seed));
       float_sample.reset();
       double_sample.reset();
     }
@@ -97,8 +125,8 @@ struct Streams {
 
   void save(torch::serialize::OutputArchive& archive) {
     std::lock_guard<std::recursive_mutex> lock(mutex);
-    if (!common_seed) {
-      return;  // never used
+    if (!common_seed || outdated()) {
+      return;  // its next use will begin it anew
     }
     at::Generator copy = at::make_generator<at::CPUGeneratorImpl>();
     auto& generator = *at::check_generator<at::CPUGeneratorImpl>(copy);
@@ -124,6 +152,7 @@ struct Streams {
     engine = generator.engine();
     float_sample = generator.next_float_normal_sample();
     double_sample = generator.next_double_normal_sample();
+    adopt();
     common_seed = static_cast<uint64_t>(seed.toInt());
   }
 };
@@ -145,8 +174,10 @@ class OwnCudaStream {
     seed_ = generator_.current_seed();
     offset_ = generator_.get_offset();
     own_ = &own(x.device());
-    if (own_->common_seed != seed_ || offset_ < own_->common_offset) {  // manual_seed() restarts both streams
-      *own_ = Own{seed_, 0, 0};
+    // manual_seed() restarts both streams; it seeds the CPU's generator as well.
+    const uint64_t seedings = seedings_now();
+    if (own_->common_seed != seed_ || own_->seedings != seedings || offset_ < own_->common_offset) {
+      *own_ = Own{seed_, 0, 0, seedings};
     }
     own_->common_offset = offset_;
     generator_.set_current_seed(own_seed(seed_));
@@ -179,7 +210,7 @@ class OwnCudaStream {
     own(device) = Own{};
     if (!anew && archive.try_read("own_cuda", numbers, /*is_buffer=*/true)) {
       const auto number = [&](int64_t i) { return static_cast<uint64_t>(numbers[i].item<int64_t>()); };
-      own(device) = Own{number(0), number(1), number(2)};
+      own(device) = Own{number(0), number(1), number(2), seedings_now()};
     }
   }
 
@@ -187,7 +218,12 @@ class OwnCudaStream {
   struct Own {
     std::optional<uint64_t> common_seed;
     uint64_t common_offset = 0, offset = 0;
+    uint64_t seedings = 0;
   };
+  static uint64_t seedings_now() {
+    std::lock_guard<std::mutex> lock(default_generator().mutex_);
+    return CountingGenerator::seedings;
+  }
   static Own& own(const at::Device& device) {
     static auto* const streams = new std::map<at::DeviceIndex, Own>;
     return (*streams)[device.index()];
@@ -245,6 +281,7 @@ void add_kernels(torch::Library& library) {
 }  // namespace
 
 void separate_dropout() {
+  count_seedings();
   // These operators are composites, so their own kernels stand for all keys; a kernel at an autograd key
   // takes precedence there. Calling the native function from it keeps their gradients.
   static auto* const cpu =

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <sstream>
 #include <typeinfo>
+#include <unordered_set>
 
 #include "checkpoint_folder.h"
 #include "model_files.h"
@@ -71,9 +72,10 @@ const PreparedObjects& living(const char* operation) {
   s.models.begin_anew();
   s.prepared.forget_dead();
   together(operation, [&] {
-    TORCH_CHECK(!s.prepared.has_foreign_loader(), "[accelerate] rank ", rank(), " of ", ranks(), ": ", operation,
-                ": the position of a loader of torch::data::make_data_loader can't be kept; make it with "
-                "accelerate::make_data_loader (same arguments)");
+    TORCH_CHECK(
+        !s.prepared.has_foreign_loader(), "[accelerate] rank ", rank(), " of ", ranks(), ": ", operation,
+        ": the position of a loader of torch::data::make_data_loader that has workers, or a stateful or final data "
+        "set, can't be kept; make it with accelerate::make_data_loader (same arguments)");
     (void)description(s.prepared);  // throws if a model has changed
   });
   if (!s.alone()) {
@@ -82,12 +84,57 @@ const PreparedObjects& living(const char* operation) {
   return s.prepared;
 }
 
-std::string own_random_streams() {
-  OutputArchive archive;
-  save_random_streams(archive);
+std::string bytes_of(OutputArchive& archive) {
   std::ostringstream bytes;
   archive.save_to(bytes);
   return bytes.str();
+}
+
+std::string own_random_streams() {
+  OutputArchive archive;
+  save_random_streams(archive);
+  return bytes_of(archive);
+}
+
+/// Calls f(key, tensor) for each tensor of the prepared models; the key is the same on all ranks and in each run.
+template <typename F>
+void for_each_tensor(const PreparedObjects& prepared, F f) {
+  int64_t number = 0;
+  for (const PreparedObjects::Model& model : prepared.models()) {
+    for (const auto& item : model.named()) {
+      f("gradient_" + std::to_string(number++), item.second);
+    }
+  }
+}
+
+/// The gradients that no_sync() has kept on this rank, as an archive; nothing, if there are none on any. Alone nothing
+/// tells them from others, and all that are there are taken. (collective)
+std::vector<std::string> kept_gradients(const PreparedObjects& prepared) {
+  State& s = state();
+  if (!s.control.within_no_sync) {
+    return {};  // no_sync() is called by all ranks alike
+  }
+  std::unordered_set<const c10::TensorImpl*> kept;
+  for (const at::Tensor& parameter : s.models.with_local_gradients()) {
+    kept.insert(parameter.unsafeGetTensorImpl());
+  }
+  OutputArchive archive;
+  for_each_tensor(prepared, [&](const std::string& key, const at::Tensor& x) {
+    if (x.is_leaf() && x.grad().defined() && (s.alone() || kept.count(x.unsafeGetTensorImpl()) > 0)) {
+      const at::Tensor gradient = x.grad().detach();
+      archive.write(key, gradient.is_sparse() ? gradient.to_dense() : gradient, /*is_buffer=*/true);
+    }
+  });
+  const std::string mine = bytes_of(archive);
+  // One after the other: together they are as large as the model times the ranks, which only the main process needs.
+  std::vector<std::string> result;
+  for (int64_t from = 0; from < ranks(); ++from) {
+    std::string bytes = text_of_process(from, mine, "the gradients of no_sync()");
+    if (rank() == 0) {
+      result.push_back(std::move(bytes));
+    }
+  }
+  return result;
 }
 
 /// Each rank's bytes, in rank order. (collective)
@@ -133,7 +180,7 @@ json scaler_json() {
 
 /// On the main process.
 void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::string>& random_streams,
-                      const std::string& folder) {
+                      const std::vector<std::string>& gradients, const std::string& folder) {
   CheckpointWriter writer(folder);
   json content = {{"library", ACCELERATE_VERSION}, {"torch", TORCH_VERSION}, {"num_processes", ranks()}};
   for (const char* list : {"models", "optimizers", "schedulers", "loaders", "registered"}) {
@@ -176,6 +223,12 @@ void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::st
   for (size_t i = 0; i < random_streams.size(); ++i) {
     writer.add("random_states_" + std::to_string(i) + ".bin", random_streams[i]);
   }
+  content["gradients"] = json::array();
+  for (const std::string& bytes : gradients) {
+    const std::string file = "gradients_" + std::to_string(content["gradients"].size()) + ".bin";
+    writer.add(file, bytes);
+    content["gradients"].push_back({{"file", file}});
+  }
   writer.commit(std::move(content));
 }
 
@@ -208,6 +261,7 @@ struct Content {
   std::vector<InputArchive> optimizers, positions, registered;
   std::vector<SchedulerState> schedulers;
   InputArchive random_streams;
+  std::vector<InputArchive> gradients;  // this rank's, or of all ranks of a job of another size
   std::optional<ScalerState> scaler;
   bool same_ranks = false;
   int64_t steps = 0;
@@ -269,9 +323,37 @@ Content read_content(const PreparedObjects& prepared, const std::string& given) 
     content.scaler = ScalerState{scaler.at("scale"), scaler.at("growth_tracker")};
   }
   content.same_ranks = manifest.at("num_processes").get<int64_t>() == ranks();
+  const json gradients = manifest.value("gradients", json::array());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!content.same_ranks || static_cast<int64_t>(i) == rank()) {
+      content.gradients.emplace_back();
+      content.gradients.back().load_from(path(gradients[i]));
+    }
+  }
   content.random_streams.load_from(folder + "/random_states_" + std::to_string(content.same_ranks ? rank() : 0) +
                                    ".bin");
   return content;
+}
+
+/// Gives parameters the gradients that no_sync() had kept. Those of a job of another size come as their mean, which is
+/// what their ranks would have made of them.
+void apply_gradients(const PreparedObjects& prepared, std::vector<InputArchive>& archives) {
+  State& s = state();
+  s.models.forget_local_gradients();
+  for_each_tensor(prepared, [&](const std::string& key, const at::Tensor& x) {
+    at::Tensor sum;
+    for (InputArchive& archive : archives) {
+      at::Tensor gradient;
+      if (archive.try_read(key, gradient, /*is_buffer=*/true)) {
+        sum = sum.defined() ? sum + gradient : gradient;
+      }
+    }
+    if (sum.defined()) {
+      sum = archives.size() > 1 ? sum / static_cast<double>(archives.size()) : sum;
+      s.models.set_local_gradient(x, sum.to(x.device()));
+    }
+  });
+  s.control.within_no_sync = s.control.within_no_sync || !archives.empty();
 }
 
 void apply(const PreparedObjects& prepared, Content& content) {
@@ -292,6 +374,7 @@ void apply(const PreparedObjects& prepared, Content& content) {
   state().steps = content.steps;
   state().control.window.abandon();
   state().control.gradients.forget();
+  apply_gradients(prepared, content.gradients);
   if (content.scaler) {
     set_scaler_state(*content.scaler);
   }
@@ -315,15 +398,28 @@ std::string save_state(const std::string& output_dir) {
   });
   folder = text_of_main_process(folder, "the checkpoint's name");
   const std::vector<std::string> random_streams = gather_bytes(own_random_streams(), "the random states");
+  const std::vector<std::string> gradients = kept_gradients(prepared);
   together("save_state(" + folder + ")", [&] {
     if (rank() == 0) {
-      write_checkpoint(prepared, random_streams, folder);
+      write_checkpoint(prepared, random_streams, gradients, folder);
       if (output_dir.empty() && project().total_limit) {
         series("save_state()").remove_beyond(*project().total_limit);
       }
     }
   });
   return folder;
+}
+
+std::string latest_checkpoint() {
+  std::string folder;
+  together("latest_checkpoint()", [&] {
+    if (rank() == 0) {
+      const CheckpointSeries all = series("latest_checkpoint()");
+      const auto latest = all.latest();
+      folder = latest ? all.path(*latest) : "";
+    }
+  });
+  return text_of_main_process(folder, "the checkpoint's name");
 }
 
 std::string load_state(const std::string& input_dir) {

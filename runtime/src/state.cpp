@@ -49,7 +49,7 @@ void at_exit(int status, void*) {
   if (!failed) {
     s.models.clear();
   }
-  s.group->leave(failed);
+  s.group->leave(status);
 }
 
 /// What the first Accelerator was given; read once, when the state is made.
@@ -69,6 +69,11 @@ State* make_state() {
   made->options = first_options();
   made->control.configure(made->options);
   made->environment = read_environment();
+  if (const auto& timeout = made->options.init_process_group.timeout) {
+    TORCH_CHECK(timeout->count() > 0, "[accelerate] InitProcessGroupOptions::timeout is ", timeout->count(),
+                " s, and must be 1 s or more");
+    made->environment.timeout = *timeout;
+  }
   made->device = choose_device(made->environment);
   const DataLoaderConfiguration& dataloader = made->options.dataloader;
   if (dataloader.batch_policy == BatchPolicy::PerProcess || !dataloader.split_batches.value_or(true)) {
@@ -151,6 +156,8 @@ torch::Device Accelerator::device(torch::Device original) const {
 int64_t Accelerator::process_index() const { return detail::state().environment.rank; }
 
 int64_t Accelerator::local_process_index() const { return detail::state().environment.local_rank; }
+
+int64_t Accelerator::restarts() const { return detail::number("TORCHELASTIC_RESTART_COUNT").value_or(0); }
 
 int64_t Accelerator::num_processes() const { return detail::state().environment.world_size; }
 

@@ -113,33 +113,44 @@ TEST_F(Accumulation, EqualsOneLargeBatch) {
   }
 }
 
-/// A loader of torch::data's own doesn't know its last batch; 8 batches of 3, 3, ..., 2 rows are two whole windows.
+/// A loader of torch::data's own doesn't know its last batch; the library counts the rows of its data set.
 TEST_F(Accumulation, LoadersThatAreSharedOutInPlace) {
   using Sequential = torch::data::samplers::SequentialSampler;
-  torch::manual_seed(1);
-  auto reference = toys::perceptron();
-  torch::optim::SGD reference_optimizer(reference->parameters(), 0.3);
-  auto reference_loader = torch::data::make_data_loader<Sequential>(waves(23), torch::data::DataLoaderOptions(3));
-  torch::manual_seed(1);
-  auto model = toys::perceptron();
-  torch::optim::SGD optimizer(model->parameters(), 0.3);
-  auto loader = torch::data::make_data_loader<Sequential>(waves(23), torch::data::DataLoaderOptions(3));
-  accelerator.prepare(model, optimizer, loader);
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    each_window(*reference_loader, [&](const auto& window) {
-      const auto b = together(window);
-      reference_optimizer.zero_grad();
-      torch::mse_loss(reference->forward(b.data), b.target).backward();
-      reference_optimizer.step();
-    });
-    for (auto& b : *loader) {
-      auto window = accelerator.accumulate(model);
-      optimizer.zero_grad();
-      accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
-      optimizer.step();
+  for (const size_t rows : {23, 26}) {  // 8 batches, which are two windows; and 9
+    for (const bool drop_last : {false, true}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows" << (drop_last ? ", drop_last" : ""));
+      const auto options = torch::data::DataLoaderOptions(3).drop_last(drop_last);
+      torch::manual_seed(1);
+      auto reference = toys::perceptron();
+      torch::optim::SGD reference_optimizer(reference->parameters(), 0.3);
+      auto reference_loader = torch::data::make_data_loader<Sequential>(waves(rows), options);
+      torch::manual_seed(1);
+      auto model = toys::perceptron();
+      torch::optim::SGD optimizer(model->parameters(), 0.3);
+      auto loader = torch::data::make_data_loader<Sequential>(waves(rows), options);
+      accelerator.prepare(model, optimizer, loader);
+      for (int epoch = 0; epoch < 3; ++epoch) {
+        each_window(*reference_loader, [&](const auto& window) {
+          const auto b = together(window);
+          reference_optimizer.zero_grad();
+          torch::mse_loss(reference->forward(b.data), b.target).backward();
+          reference_optimizer.step();
+        });
+        for (auto& b : *loader) {
+          auto window = accelerator.accumulate(model);
+          optimizer.zero_grad();
+          accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+          optimizer.step();
+        }
+        EXPECT_TRUE(accelerator.sync_gradients());  // a window ends with the epoch
+        for (auto& b : *loader) {                   // a pass that is left in its middle doesn't count
+          EXPECT_GT(b.data.size(0), 0);
+          break;
+        }
+      }
+      EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
     }
   }
-  EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
 }
 
 TEST_F(Accumulation, WithinAWindowNothingMoves) {
@@ -458,31 +469,22 @@ TEST_F(Accumulation, NoSyncOfPartsOfAModel) {
   }
 }
 
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
-}
-
 TEST_F(Accumulation, Errors) {
   auto w = torch::ones({2}, torch::requires_grad()), v = torch::ones({2}, torch::requires_grad());
   accelerator.prepare(w);
   accelerator.prepare(v);
   for (int i = 0; i < kSteps; ++i) {
     auto window = accelerator.accumulate();
-    EXPECT_NE(error_of([&] { auto second = accelerator.accumulate(); }).find("was alive"), std::string::npos);
+    EXPECT_NE(toys::error_of([&] { auto second = accelerator.accumulate(); }).find("was alive"), std::string::npos);
     accelerator.backward(i + 1 < kSteps ? (w + v).sum() : w.sum());  // the last batch leaves v out
   }
-  EXPECT_NE(error_of([&] { auto window = accelerator.accumulate(); }).find("came to nothing: tensor 0"),
+  EXPECT_NE(toys::error_of([&] { auto window = accelerator.accumulate(); }).find("came to nothing: tensor 0"),
             std::string::npos);
   for (int i = 0; i < kSteps; ++i) {
     auto window = accelerator.accumulate();
     if (i == 1) {
       std::vector<torch::Tensor> inputs{w};
-      EXPECT_NE(error_of([&] {
+      EXPECT_NE(toys::error_of([&] {
                   accelerator.backward(w.sum(), {}, std::nullopt, false, torch::TensorList(inputs));
                 }).find("`inputs`"),
                 std::string::npos);
@@ -495,10 +497,12 @@ TEST_F(Accumulation, Errors) {
       auto window = accelerator.accumulate();
       accelerator.backward((w + b.data.sum() + v).sum());
     }
-    EXPECT_NE(error_of([&] { auto window = accelerator.accumulate(); }).find("twice for one batch"), std::string::npos);
+    EXPECT_NE(toys::error_of([&] { auto window = accelerator.accumulate(); }).find("twice for one batch"),
+              std::string::npos);
   }
-  EXPECT_NE(error_of([] { accelerate::Accelerator late{accelerate::Options()}; }).find("must be the program's first"),
-            std::string::npos);
+  EXPECT_NE(
+      toys::error_of([] { accelerate::Accelerator late{accelerate::Options()}; }).find("must be the program's first"),
+      std::string::npos);
 }
 
 /// Run with ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2.
@@ -514,7 +518,7 @@ TEST(AccumulationVariable, SetsTheSteps) {
 
 /// Run with a bad value of one variable or the other.
 TEST(ControlVariables, BadValuesAreErrors) {
-  const std::string error = error_of([] { accelerate::Accelerator accelerator; });
+  const std::string error = toys::error_of([] { accelerate::Accelerator accelerator; });
   EXPECT_NE(error.find("must be"), std::string::npos) << error;
 }
 

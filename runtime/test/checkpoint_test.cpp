@@ -21,17 +21,6 @@ namespace {
 
 using torch::nn::Sequential;
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 /// Registered objects are referred to for the rest of the process, so there is one of each.
 int64_t global_step = 0;
 double best = 0;
@@ -202,8 +191,6 @@ TEST(Checkpoint, SavingChangesNothing) {
   torch::manual_seed(6);
   saving.train(2, 3, folder / "c");
   global_step = 0;
-  torch::manual_seed(7);
-  torch::dropout(torch::ones({3}), 0.5, true);  // the streams of dropout begin anew with another seed only
   torch::manual_seed(6);
   other.train(2);
   EXPECT_EQ(saving.losses, other.losses);
@@ -413,7 +400,7 @@ void expect_refused(const std::function<void(const std::string& folder)>& damage
     damage(folder / "c");
   }
   accelerator.wait_for_everyone();
-  const std::string error = error_of([&] { accelerator.load_state(folder / "c"); });
+  const std::string error = toys::error_of([&] { accelerator.load_state(folder / "c"); });
   EXPECT_NE(error.find(says), std::string::npos) << error;
   EXPECT_TRUE(torch::equal(model->parameters()[0], weight));
 }
@@ -451,17 +438,20 @@ TEST(Checkpoint, WhatDoesntFitIsNamed) {
     accelerator.save_state(folder / "c");
   }
   const auto load = [&] { accelerator.load_state(folder / "c"); };
-  EXPECT_NE(error_of(load).find("has 1 models, and the program has 0"), std::string::npos) << error_of(load);
+  EXPECT_NE(toys::error_of(load).find("has 1 models, and the program has 0"), std::string::npos)
+      << toys::error_of(load);
   {
     Sequential model = toys::perceptron(6, 3);
     torch::optim::Adam optimizer(model->parameters(), 0.01);
     accelerator.prepare(model, optimizer);
-    EXPECT_NE(error_of(load).find("tensor `2.weight` is [1, 8] there and [3, 8]"), std::string::npos) << error_of(load);
+    EXPECT_NE(toys::error_of(load).find("tensor `2.weight` is [1, 8] there and [3, 8]"), std::string::npos)
+        << toys::error_of(load);
   }
   Sequential model = toys::perceptron();
   torch::optim::SGD optimizer(model->parameters(), 0.01);
   accelerator.prepare(model, optimizer);
-  EXPECT_NE(error_of(load).find("is the state of a torch::optim::Adam"), std::string::npos) << error_of(load);
+  EXPECT_NE(toys::error_of(load).find("is the state of a torch::optim::Adam"), std::string::npos)
+      << toys::error_of(load);
 }
 
 TEST(Checkpoint, AFullDiskLeavesTheOlderCheckpoint) {
@@ -483,7 +473,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOlderCheckpoint) {
     small = before;
     small.rlim_cur = bytes;
     setrlimit(RLIMIT_FSIZE, &small);
-    const std::string error = error_of([&] { accelerator.save_state(folder / "c"); });
+    const std::string error = toys::error_of([&] { accelerator.save_state(folder / "c"); });
     setrlimit(RLIMIT_FSIZE, &before);
     EXPECT_NE(error.find(bytes < 40'000 ? "model.safetensors: File too large" : "optimizer.bin: File too large"),
               std::string::npos)
@@ -502,10 +492,10 @@ TEST(Checkpoint, FoldersOfOthersAreKept) {
     std::ofstream(folder / "notes.txt") << "dear to me";
   }
   accelerator.wait_for_everyone();
-  EXPECT_NE(error_of([&] { accelerator.save_state(folder.path()); }).find("notes.txt in it is of no checkpoint"),
+  EXPECT_NE(toys::error_of([&] { accelerator.save_state(folder.path()); }).find("notes.txt in it is of no checkpoint"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { accelerator.save_state(folder / "notes.txt"); }).find("notes.txt"), std::string::npos);
-  EXPECT_NE(error_of([&] { accelerator.save_state(); }).find("automatic_checkpoint_naming"), std::string::npos);
+  EXPECT_NE(toys::error_of([&] { accelerator.save_state(folder / "notes.txt"); }).find("notes.txt"), std::string::npos);
+  EXPECT_NE(toys::error_of([&] { accelerator.save_state(); }).find("automatic_checkpoint_naming"), std::string::npos);
   accelerator.save_state(folder / "deep/down/c");
   accelerator.save_state(folder / "deep/down/c/");  // again, replacing it
   accelerator.load_state(folder / "deep/down/c");
@@ -514,11 +504,7 @@ TEST(Checkpoint, FoldersOfOthersAreKept) {
 TEST(Checkpoint, RanksThatDifferAllThrow) {
   accelerate::Accelerator accelerator;
   TemporaryFolder folder;
-  auto loader = torch::data::make_data_loader(waves(4), 2);
   if (accelerator.num_processes() == 1) {
-    accelerator.prepare(loader);
-    EXPECT_NE(error_of([&] { accelerator.save_state(folder / "c"); }).find("make it with accelerate::make_data_loader"),
-              std::string::npos);
     return;
   }
   torch::nn::Linear one(2, 2);
@@ -527,7 +513,8 @@ TEST(Checkpoint, RanksThatDifferAllThrow) {
     accelerate::detail::register_for_checkpointing(
         {[](torch::serialize::OutputArchive&) {}, [](torch::serialize::InputArchive&) {}});
   }
-  EXPECT_NE(error_of([&] { accelerator.save_state(folder / "c"); }).find("differs between ranks"), std::string::npos);
+  EXPECT_NE(toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("differs between ranks"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -57,6 +57,22 @@ TEST_F(Collectives, ReduceOfTensorsOfEveryType) {
   EXPECT_TRUE(torch::equal(accelerator.reduce(big), torch::ones({300, 300}) * (n * (n + 1) / 2)));
 }
 
+// Gloo itself would hand out wrong sums, or wait.
+TEST_F(Collectives, ReduceOfOtherShapesThrowsOnAllRanks) {
+  for (const int64_t length : {0, 3}) {
+    const bool last = r == n - 1;
+    try {
+      accelerator.reduce(torch::ones({last ? length : 2}, torch::kFloat64));
+      EXPECT_EQ(n, 1);
+    } catch (const c10::Error& error) {
+      const std::string expected =
+          c10::str("`reduce(): Double [2]` on rank 0, `reduce(): Double [", length, "]` on rank ", n - 1);
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(accelerator.reduce(int64_t{1}), n);  // the ranks are still together
+  }
+}
+
 TEST_F(Collectives, ReduceInPlace) {
   double loss = 1.5;
   int64_t correct = r;

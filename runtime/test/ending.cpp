@@ -13,7 +13,9 @@
 int main(int, char** argv) {
   const std::string mode = argv[1];
   std::printf("banner\n");  // before the first Accelerator
-  accelerate::Accelerator accelerator;
+  accelerate::Options options;
+  if (mode == "sleep_briefly") options.init_process_group.timeout = std::chrono::seconds(3);
+  accelerate::Accelerator accelerator(options);
   torch::nn::Linear model(4, 1);
   torch::optim::SGD optimizer(model->parameters(), 0.01);
   accelerator.prepare(model, optimizer);
@@ -24,7 +26,7 @@ int main(int, char** argv) {
       if (mode == "throw") throw std::runtime_error("rank 1 throws");
       if (mode == "exit") std::exit(3);
       if (mode == "kill") std::abort();
-      if (mode == "sleep") std::this_thread::sleep_for(std::chrono::seconds(20));
+      if (mode.rfind("sleep", 0) == 0) std::this_thread::sleep_for(std::chrono::seconds(20));
     }
     optimizer.zero_grad();
     accelerator.backward(model->forward(torch::ones({2, 4})).sum());

@@ -22,6 +22,17 @@ for mode in well late exit0; do
 done
 grep -q banner "$output_folder/rank2.out" || fail "rank 2's output isn't in its file"
 
+# By default the files lie in a folder of the job's, which goes with it; unless it fails: then they are named.
+temporary=$output_folder/tmp
+mkdir "$temporary"
+for mode in well exit0; do
+  output=$(TMPDIR=$temporary ACCELERATE_STDOUT=main "$here/run_ranks.sh" 3 "$program" $mode 2>&1) || fail "$mode: exit code $?"
+  [ -z "$(ls -A "$temporary")" ] || fail "$mode leaves $(ls "$temporary")"
+done
+output=$(TMPDIR=$temporary ACCELERATE_STDOUT=main "$here/run_ranks.sh" 3 "$program" exit 2>&1) && fail "exit: no failure"
+named=$(sed -n "s/.*this rank's standard output is in //p" <<<"$output")
+[ "$(basename "$named")" = rank1.out ] && grep -q banner "$named" || fail "the output of the rank that failed isn't named"
+
 for mode in return throw exit kill sleep; do
   SECONDS=0
   output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 3 "$program" $mode 2>&1) && fail "$mode: no failure"
@@ -29,4 +40,18 @@ for mode in return throw exit kill sleep; do
   grep -q '\[accelerate\] rank 0 of 3: backward (all-reduce of gradients) failed' <<<"$output" || fail "$mode: message"
   echo "$mode: $SECONDS s"
 done
+
+# The program's own timeout comes before the environment's.
+output=$(ACCELERATE_TIMEOUT=50 "$here/run_ranks.sh" 3 "$program" sleep_briefly 2>&1) && fail "sleep_briefly: no failure"
+grep -q 'timeout 3 s' <<<"$output" || fail "sleep_briefly: timeout"
+
+# What is said of the cause: a rank that is dead, one that is elsewhere, one that threw.
+output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 2 "$program" kill 2>&1) && fail "kill: no failure"
+grep -q 'No sign of life from rank 1 (process [0-9]* on ' <<<"$output" || fail "kill: the dead rank isn't named"
+output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 2 "$program" sleep 2>&1) && fail "sleep: no failure"
+grep -q 'of rank 1 (process [0-9]* on .*; here operation [0-9]* is backward' <<<"$output" || fail "sleep: no places"
+output=$(TORCHELASTIC_ERROR_FILE=$output_folder/error.json "$here/run_ranks.sh" 2 "$program" throw 2>&1) &&
+  fail "throw: no failure"
+grep -q 'Before that, rank 1 (process [0-9]* on .*) failed: rank 1 throws' <<<"$output" || fail "throw: no cause"
+grep -q '"message":"' "$output_folder/error.json" || fail "throw: no error file"
 [ "$failures" = 0 ]

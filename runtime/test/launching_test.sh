@@ -12,7 +12,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE OMP_NUM_THREADS
 
+export TMPDIR=$folder/tmp # where ranks other than the first write to standard output, if they don't end well
+mkdir "$TMPDIR"
 timeout 100 "$program" train "$folder" || fail "train: $?"
+[ -z "$(ls -A "$TMPDIR")" ] || fail "train leaves $(ls "$TMPDIR")"
 timeout 20 "$program" compare "$folder" || fail "the ranks' training isn't one process's"
 
 expect() { # MODE TEXT SECONDS
@@ -24,6 +27,7 @@ expect() { # MODE TEXT SECONDS
 expect throw 'error: .*rank 1 of 3 failed: exit code 1; the other ranks were ended' 20
 expect throw '\[rank 1\] rank 1 throws' 20
 expect exit 'rank 1 of 3 failed: exit code 3' 20
+expect exit "; what they wrote to standard output is in $TMPDIR/accelerate-" 20
 expect abort 'rank 1 of 3 failed: signal 6' 20
 expect accelerator 'there is an Accelerator' 10
 expect threads 'this process has 2 threads' 10

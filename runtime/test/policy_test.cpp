@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "own_process.h"
 #include "sharded.h"
 #include "toys.h"
 
@@ -21,9 +22,9 @@ using sharded::Rows;
 enum class Choice { even, uneven, dispatch, read_alike };
 
 template <Choice kChoice>
-class PolicyTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
+class PolicyTest : public OwnProcess<PolicyTest<kChoice>> {
+ public:
+  static accelerate::Options options() {
     accelerate::Options options;
     if (kChoice == Choice::even || kChoice == Choice::uneven) {
       options.dataloader.split_batches = false;
@@ -31,19 +32,10 @@ class PolicyTest : public testing::Test {
     } else {
       options.dataloader.dispatch_batches = kChoice == Choice::dispatch;
     }
-    try {
-      accelerator = std::make_unique<accelerate::Accelerator>(options);
-    } catch (const c10::Error&) {
-    }
-  }
-  void SetUp() override {
-    if (!accelerator) {
-      GTEST_SKIP() << "needs a process of its own";
-    }
-    n = accelerator->num_processes();
-    r = accelerator->process_index();
+    return options;
   }
 
+ protected:
   /// Every length, batch size, and so on that tells something; with workers where there is more to lose.
   template <typename Check>
   void for_each_case(Check check) {
@@ -64,12 +56,7 @@ class PolicyTest : public testing::Test {
   static auto numbers(int64_t length) {
     return toys::Numbers(static_cast<size_t>(length)).map(torch::data::transforms::Stack<>());
   }
-
-  static std::unique_ptr<accelerate::Accelerator> accelerator;
-  int64_t n = 1, r = 0;
 };
-template <Choice kChoice>
-std::unique_ptr<accelerate::Accelerator> PolicyTest<kChoice>::accelerator;
 
 using PolicyEven = PolicyTest<Choice::even>;
 using PolicyUneven = PolicyTest<Choice::uneven>;

@@ -18,16 +18,9 @@
 #include <string>
 #include <vector>
 
-namespace {
+#include "toys.h"
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
-}
+namespace {
 
 std::string read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -82,7 +75,7 @@ class Project : public testing::Test {
 TEST_F(Project, CheckpointsAreNumberedAndLimited) {
   static int64_t value = 0;
   accelerator_.register_for_checkpointing(value);
-  EXPECT_NE(error_of([&] { accelerator_.load_state(); }).find("there is no checkpoint in"), std::string::npos);
+  EXPECT_NE(toys::error_of([&] { accelerator_.load_state(); }).find("there is no checkpoint in"), std::string::npos);
   for (value = 0; value < 4; ++value) {
     const std::string name = accelerator_.save_state();
     EXPECT_EQ(name.substr(name.rfind('/')), "/checkpoint_" + std::to_string(5 + value));
@@ -135,7 +128,7 @@ TEST_F(Project, TextTrackers) {
             "{\"step\":0,\"acc, \\\"top\\\" 1\":1.0,\"new\":-1e+300}\n");
   EXPECT_EQ(read(folder_ + "/run/config.json"),
             "{\n  \"deep\": true,\n  \"layers\": 3,\n  \"lr\": 0.1,\n  \"name\": \"a\\\"b\"\n}\n");
-  EXPECT_NE(error_of([&] { accelerator_.get_tracker("wandb"); }).find("there are: csv jsonl tensorboard"),
+  EXPECT_NE(toys::error_of([&] { accelerator_.get_tracker("wandb"); }).find("there are: csv jsonl tensorboard"),
             std::string::npos);
   accelerator_.end_training();
 }
@@ -314,9 +307,9 @@ TEST_F(Project, TrackersThatCantBeMadeFailOnAllRanks) {
   if (accelerator_.is_main_process()) {
     std::ofstream(folder_ + "/occupied") << "x";
   }
-  const std::string error = error_of([&] { accelerator_.init_trackers("occupied"); });
+  const std::string error = toys::error_of([&] { accelerator_.init_trackers("occupied"); });
   EXPECT_NE(error.find("occupied"), std::string::npos) << error;
-  EXPECT_NE(error_of([&] { accelerator_.init_trackers(""); }).find("no name"), std::string::npos);
+  EXPECT_NE(toys::error_of([&] { accelerator_.init_trackers(""); }).find("no name"), std::string::npos);
 }
 
 }  // namespace

@@ -37,15 +37,6 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
-}
-
 TEST(Safetensors, WritesTheFormat) {
   TemporaryFolder folder;
   if (!accelerate::Accelerator().is_main_process()) {
@@ -92,13 +83,14 @@ TEST(Safetensors, EveryTypeComesBack) {
 TEST(Safetensors, WhatCantBeWrittenIsNamedAndLeavesNothing) {
   TemporaryFolder folder;
   const auto sparse = torch::eye(2).to_sparse();
-  EXPECT_NE(error_of([&] { accelerate::save_safetensors({{"s", sparse}}, folder / "f"); }).find("`s` isn't dense"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(
+      toys::error_of([&] { accelerate::save_safetensors({{"s", sparse}}, folder / "f"); }).find("`s` isn't dense"),
+      std::string::npos);
+  EXPECT_NE(toys::error_of([&] {
               accelerate::save_safetensors({{"t", torch::ones({1})}, {"t", torch::ones({1})}}, folder / "f");
             }).find("`t` has a name that is taken"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { accelerate::save_safetensors({}, folder / "no/such/folder"); }).find("No such file"),
+  EXPECT_NE(toys::error_of([&] { accelerate::save_safetensors({}, folder / "no/such/folder"); }).find("No such file"),
             std::string::npos);
   EXPECT_FALSE(exists(folder / "f"));
 }
@@ -149,7 +141,7 @@ TEST(Safetensors, HostileFilesAreRefused) {
   };
   for (const auto& c : cases) {
     write(path, c.bytes);
-    const std::string error = error_of([&] { accelerate::load_safetensors(path); });
+    const std::string error = toys::error_of([&] { accelerate::load_safetensors(path); });
     EXPECT_NE(error.find(c.says), std::string::npos) << c.bytes.substr(0, 120) << "\n" << error;
     EXPECT_NE(error.find(path), std::string::npos) << error;
   }
@@ -208,7 +200,7 @@ TEST(Safetensors, ModelsComeBackWholeOrInShards) {
   EXPECT_EQ(file.tensors.at("norm.num_batches_tracked").scalar_type(), torch::kInt64);
 
   torch::nn::Linear wrong(5, 4);
-  EXPECT_NE(error_of([&] { accelerate::load_checkpoint_in_model(wrong, folder / "m"); }).find("`weight`"),
+  EXPECT_NE(toys::error_of([&] { accelerate::load_checkpoint_in_model(wrong, folder / "m"); }).find("`weight`"),
             std::string::npos);
   EXPECT_THROW(accelerator.save_model(model, folder / "m", "a lot"), c10::Error);
 }
@@ -221,7 +213,7 @@ TEST(Safetensors, SaveModelFailsOnAllRanks) {
   }
   accelerator.wait_for_everyone();
   torch::nn::Linear model(2, 2);
-  const std::string error = error_of([&] { accelerator.save_model(model, folder / "file/model"); });
+  const std::string error = toys::error_of([&] { accelerator.save_model(model, folder / "file/model"); });
   EXPECT_NE(error.find("file"), std::string::npos) << error;
   EXPECT_NE(error.find("can't make the folder"), std::string::npos) << error;
 }

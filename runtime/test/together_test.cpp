@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "own_process.h"
 #include "sharded.h"
 #include "temporary_folder.h"
 #include "toys.h"
@@ -18,15 +19,6 @@
 namespace {
 
 using torch::data::samplers::SequentialSampler;
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
-}
 
 torch::Tensor rows_of_waves(const sharded::Rows& rows, bool targets) {
   std::vector<torch::Tensor> result;
@@ -70,25 +62,17 @@ class WaveStream : public torch::data::datasets::StatefulDataset<WaveStream, tor
 };
 
 /// BatchPolicy::PerProcess, where an epoch's last round is filled up, and windows of two batches.
-class TogetherEven : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
+class TogetherEven : public OwnProcess<TogetherEven> {
+ public:
+  static accelerate::Options options() {
     torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
     accelerate::Options options;
     options.dataloader.batch_policy = accelerate::BatchPolicy::PerProcess;
     options.gradient_accumulation_steps = 2;
-    try {
-      accelerator = std::make_unique<accelerate::Accelerator>(options);
-    } catch (const c10::Error&) {
-    }
-  }
-  void SetUp() override {
-    if (!accelerator) {
-      GTEST_SKIP() << "needs a process of its own";
-    }
-    n = accelerator->num_processes();
+    return options;
   }
 
+ protected:
   /// The rows of the epoch's windows: those of all ranks' batches.
   sharded::Batches windows(int64_t rows, int64_t batch) const {
     sharded::Batches steps;
@@ -148,11 +132,7 @@ class TogetherEven : public testing::Test {
     };
     return static_cast<int64_t>(Open::count(scheduler));
   }
-
-  static std::unique_ptr<accelerate::Accelerator> accelerator;
-  int64_t n = 1;
 };
-std::unique_ptr<accelerate::Accelerator> TogetherEven::accelerator;
 
 TEST_F(TogetherEven, WindowsOfWholeBatches) {
   for (const int64_t rows : {3, 17, 26}) {
@@ -182,18 +162,97 @@ TEST_F(TogetherEven, Streams) {
   compare(*loader, in_pairs(sharded::batches_of(17, 3, false)), 1);
 }
 
+/// A loader of the program's own, which fills the same memory again for each batch.
+class Refilled {
+ public:
+  explicit Refilled(sharded::Batches batches) : batches_(std::move(batches)) {}
+  class Iterator {
+   public:
+    explicit Iterator(Refilled* loader, size_t at) : loader_(loader), at_(at) {}
+    torch::data::Example<> operator*() {
+      const sharded::Rows& rows = loader_->batches_[at_];
+      const auto count = static_cast<int64_t>(rows.size());
+      loader_->data_.narrow(0, 0, count).copy_(rows_of_waves(rows, false));
+      loader_->target_.narrow(0, 0, count).copy_(rows_of_waves(rows, true));
+      return {loader_->data_.narrow(0, 0, count), loader_->target_.narrow(0, 0, count)};
+    }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    Refilled* loader_;
+    size_t at_;
+  };
+  Iterator begin() { return Iterator(this, 0); }
+  Iterator end() { return Iterator(this, batches_.size()); }
+
+ private:
+  sharded::Batches batches_;
+  torch::Tensor data_ = torch::zeros({16, 6}), target_ = torch::zeros({16, 1});
+};
+
 TEST_F(TogetherEven, TheProgramsOwnBatches) {
-  struct Source {  // an even number of batches: nothing tells which is the last
-    std::vector<torch::data::Example<>> batches;
-    auto begin() { return batches.begin(); }
-    auto end() { return batches.end(); }
-  } source;
-  const sharded::Batches all{{0, 1, 2, 3, 4}, {5, 6, 7}, {8}, {9, 10, 11, 12, 13, 14, 15}};
-  for (const auto& rows : all) {
-    source.batches.emplace_back(rows_of_waves(rows, false), rows_of_waves(rows, true));
+  sharded::Batches all{{0, 1, 2, 3, 4}, {5, 6, 7}, {8}, {9, 10, 11, 12, 13, 14, 15}};
+  for (const bool odd : {false, true}) {
+    if (odd) {
+      all.pop_back();
+    }
+    auto batches = accelerate::dispatch_batches(Refilled(all), accelerate::BatchPolicy::Global);
+    compare(batches, in_pairs(all), 1);
   }
-  auto batches = accelerate::dispatch_batches(source, accelerate::BatchPolicy::Global);
-  compare(batches, in_pairs(all), 1);
+}
+
+/// A function goes on where it was left, also if that was in the middle of a window.
+TEST_F(TogetherEven, AFunctionsBatchesAreAllThere) {
+  int64_t next = 0;
+  auto batches = accelerate::dispatch_batches(
+      [&next]() -> std::optional<torch::Tensor> {
+        return next == 5 ? std::nullopt : std::optional(torch::full({4}, next++));
+      },
+      accelerate::BatchPolicy::Global);
+  std::vector<int64_t> seen;
+  for (auto& batch : batches) {
+    seen.push_back(batch[0].item<int64_t>());
+    if (seen.size() == 2) {
+      break;
+    }
+  }
+  for (auto& batch : batches) {
+    seen.push_back(batch[0].item<int64_t>());
+  }
+  EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 3, 4}));
+}
+
+/// Batches that the program cuts itself: it says which is the last.
+TEST_F(TogetherEven, Shards) {
+  const sharded::Batches all{{0, 1, 2, 3}, {4, 5, 6}, {7, 8}};
+  struct Shards {
+    const sharded::Batches& rows;
+    std::vector<torch::data::Example<>> made;
+    struct Iterator {
+      Shards* shards;
+      size_t at;
+      torch::data::Example<>& operator*() const {
+        const sharded::Rows& rows = shards->rows[at];
+        shards->made.clear();
+        shards->made.push_back(accelerate::Accelerator().shard(
+            torch::data::Example<>(rows_of_waves(rows, false), rows_of_waves(rows, true)), 0,
+            /*last=*/at + 1 == shards->rows.size()));
+        return shards->made.back();
+      }
+      Iterator& operator++() {
+        ++at;
+        return *this;
+      }
+      bool operator!=(const Iterator& other) const { return at != other.at; }
+    };
+    Iterator begin() { return {this, 0}; }
+    Iterator end() { return {this, rows.size()}; }
+  } shards{all, {}};
+  compare(shards, in_pairs(all), 1);
 }
 
 TEST_F(TogetherEven, CheckpointsAreOfWholeWindows) {
@@ -214,7 +273,8 @@ TEST_F(TogetherEven, CheckpointsAreOfWholeWindows) {
       optimizer.step();
       losses.push_back(loss.item<double>());
       if (save && ++step == 1) {
-        EXPECT_NE(error_of([&] { accelerator->save_state(folder / "c"); }).find("within a window"), std::string::npos);
+        EXPECT_NE(toys::error_of([&] { accelerator->save_state(folder / "c"); }).find("within a window"),
+                  std::string::npos);
       } else if (save && step == 2) {
         accelerator->save_state(folder / "c");
         losses.clear();
@@ -252,29 +312,20 @@ TEST_F(TogetherEven, APositionOfAnotherBatchSizeChangesNothing) {
     torch::NoGradGuard no_grad;
     model->weight.copy_(weight);
   }
-  EXPECT_NE(error_of([&] { accelerator->load_state(folder / "c"); }).find("batches of 2 rows"), std::string::npos);
+  EXPECT_NE(toys::error_of([&] { accelerator->load_state(folder / "c"); }).find("batches of 2 rows"),
+            std::string::npos);
   EXPECT_TRUE(torch::equal(model->weight, weight));
 }
 
 /// The loss scale is part of a checkpoint.
-class TogetherFP16 : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
+class TogetherFP16 : public OwnProcess<TogetherFP16> {
+ public:
+  static accelerate::Options options() {
     accelerate::Options options;
     options.mixed_precision = "fp16";
-    try {
-      accelerator = std::make_unique<accelerate::Accelerator>(options);
-    } catch (const c10::Error&) {
-    }
+    return options;
   }
-  void SetUp() override {
-    if (!accelerator) {
-      GTEST_SKIP() << "needs a process of its own";
-    }
-  }
-  static std::unique_ptr<accelerate::Accelerator> accelerator;
 };
-std::unique_ptr<accelerate::Accelerator> TogetherFP16::accelerator;
 
 TEST_F(TogetherFP16, TheScaleIsKept) {
   TemporaryFolder folder;

@@ -1,9 +1,13 @@
 #pragma once
 
-/// Small models and data for the tests.
+/// Small models and data for the tests, and what several of them need.
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <string>
 #include <vector>
 
 namespace toys {
@@ -48,6 +52,18 @@ inline double distance(const std::vector<torch::Tensor>& a, const std::vector<to
     worst = std::max(worst, (a[i].detach() - b[i].detach()).abs().max().item<double>());
   }
   return worst;
+}
+
+/// What the action throws, in words.
+inline std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 }  // namespace toys

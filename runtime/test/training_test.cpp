@@ -285,4 +285,26 @@ TEST(Training, DropoutDiffersAndLeavesTheCommonStreamAlone) {
   }
 }
 
+/// Ranks drop the same units again after manual_seed(), also with the seed as before and numbers drawn in between.
+TEST(Training, SeedsBeginDropoutAnew) {
+  accelerate::Accelerator accelerator;
+  const auto draw = [](uint64_t seed, bool between) {
+    torch::manual_seed(seed);
+    if (between) {
+      torch::rand({3});
+    }
+    return torch::dropout(torch::ones({64}), 0.5, true);
+  };
+  for (const bool between : {false, true}) {
+    const auto first = draw(5, between);
+    EXPECT_TRUE(torch::equal(draw(5, between), first)) << between;
+    EXPECT_FALSE(torch::equal(draw(6, between), first));
+    EXPECT_FALSE(torch::equal(torch::dropout(torch::ones({64}), 0.5, true), draw(6, between)));
+    const auto all = accelerator.gather(first.reshape({1, 64}));
+    for (int64_t rank = 1; rank < accelerator.num_processes(); ++rank) {
+      EXPECT_FALSE(torch::equal(all[0], all[rank]));
+    }
+  }
+}
+
 }  // namespace

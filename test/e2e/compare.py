@@ -1,14 +1,24 @@
 #!/usr/bin/env python3
-"""Migrates an example and tells whether it still trains the same.
+"""Migrates a project and tells whether its programs get the verdicts that they should, and still train the same.
 
   compare.py --tool T --launcher L --runtime-prefix-or-build DIR --example examples/mnist --work DIR
              [--ranks 1,2,3] [--data DIR] [-- program arguments]
 
-In --work: builds the example as it is (original/), migrates a copy (migrated/, a git repository; the diff is
-kept as migration.diff), builds it, and runs both (runs/*). Alone, the migrated program must print and save the
-same bits; on ranks the same text, with numbers and weights within --tolerance. Prints a table and, last,
-"agree" or "differ" (exit code 0 or 1; 2 for wrong usage). Run it with $ACCELERATE_MIGRATE_VENV/bin/python:
-saved weights are read by its torch.
+In --work: builds a copy of the project (project/, a git repository) as it is, runs its programs (runs/*), migrates
+it (the diff is kept as migration.diff), builds it again in the same build folder, as its user would, and runs the
+programs again. Alone, a migrated one must print and save the same bits; on ranks the same text, with numbers and
+weights within the tolerance. Prints a table and, last, "agree" or "differ" (exit code 0 or 1; 2 for wrong usage).
+Run it with $ACCELERATE_MIGRATE_VENV/bin/python: saved weights are read by its torch.
+
+examples.json tells of each folder:
+  tolerance   relative, of numbers and weights on ranks (--tolerance overrides it; 1e-4)
+  cmake       options of the first configuration; here: Clang without optimisation, which builds in a third of the time
+  programs    by name (the target's):
+    verdict   the tool's; "migrated" if it isn't there. Only migrated programs are built and run.
+    findings  what the tool finds in the program's sources, "CODE file", each once; [] if it isn't there
+    args      of a run; {data} is the folder of the examples' data
+    runs      how often it is run, in the same folder: 2 for a program that goes on where it stopped
+    outputs   files that must be saved, and hold the same weights
 """
 
 import argparse
@@ -167,6 +177,12 @@ def compare_weights(expected, actual, tolerance):
     return worst
 
 
+def line_ends(text):
+    """Whether all lines end in CR LF, all in LF, or some in each."""
+    both, all_ = text.count(b"\r\n"), text.count(b"\n")
+    return "LF" if both == 0 else "CR LF" if both == all_ else "mixed"
+
+
 def files(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
@@ -174,22 +190,37 @@ def files(folder):
 # --- the steps ----------------------------------------------------------------------------------------------
 
 
+class Program:
+    """What examples.json tells of one program, and what its original did."""
+
+    def __init__(self, name, expected, data):
+        self.name = name
+        self.verdict = expected.get("verdict", "migrated")
+        self.findings = expected.get("findings", [])
+        self.args = [word.replace("{data}", data) for word in expected.get("args", [])]
+        self.runs = expected.get("runs", 1)
+        self.outputs = expected.get("outputs", [])
+        self.migrates = self.verdict.startswith("migrated")
+        self.printed = {}  # by run
+
+
 class Comparison:
     def __init__(self, options, example):
         self.options = options
         self.name = options.example.name
-        self.program = example["program"]
-        self.outputs = example["outputs"]
+        self.tolerance = options.tolerance or example.get("tolerance", 1e-4)
+        self.cmake = example.get("cmake", [])
         data = options.data or os.environ.get("ACCELERATE_MIGRATE_DATA", "")
-        self.args = options.args or [word.replace("{data}", data) for word in example["args"]]
+        self.programs = [Program(name, expected, data) for name, expected in example["programs"].items()]
+        self.migrating = [program for program in self.programs if program.migrates]
+        if options.args:
+            self.programs[0].args = options.args
         self.work = options.work
-        self.original = self.work / "original"
-        self.migrated = self.work / "migrated"
+        self.project = self.work / "project"
         self.env = dict(os.environ, OMP_NUM_THREADS="1", CCACHE_BASEDIR=str(self.work),
                         GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull)
         self.failed = False
         self.largest = 0.0
-        self.printed = {}  # by run
 
     def row(self, check, result, detail=""):
         print(f"{check:<34} {result:<6} {detail}".rstrip(), flush=True)
@@ -210,44 +241,91 @@ class Comparison:
         return True
 
     def copy(self):
-        for folder in (self.original, self.migrated, self.work / "runs"):
+        for folder in (self.project, self.work / "runs"):
             shutil.rmtree(folder, ignore_errors=True)
-        ignore = shutil.ignore_patterns("build*", ".cache", "*.pt")
-        for folder in (self.original, self.migrated):
-            shutil.copytree(self.options.example, folder, ignore=ignore)
+        shutil.copytree(self.options.example, self.project, ignore=shutil.ignore_patterns("build*", ".cache", "*.pt"))
         git = ["git", "-c", "user.name=compare", "-c", "user.email=compare@localhost"]
-        must(["git", "init", "-q"], self.migrated, 60, self.env)
-        (self.migrated / ".git/info/exclude").write_text("/build/\n")
-        must(["git", "add", "-A"], self.migrated, 60, self.env)
-        must([*git, "commit", "-q", "-m", "original"], self.migrated, 60, self.env)
+        must(["git", "init", "-q"], self.project, 60, self.env)
+        (self.project / ".git/info/exclude").write_text("/build/\n")
+        must(["git", "add", "-A"], self.project, 60, self.env)
+        must([*git, "commit", "-q", "-m", "original"], self.project, 60, self.env)
 
-    def configure(self, folder, *more):
-        return must(["cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                     "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *more],
+    def configure(self, *more):
+        return must(["cmake", "-S", self.project, "-B", self.project / "build", "-G", "Ninja",
+                     "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
+                     "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *self.cmake, *more],
                     self.work, self.options.build_timeout, self.env)
 
-    def build(self, folder):
-        done = must(["cmake", "--build", folder / "build", "--target", self.program], self.work,
+    def build(self):
+        targets = [program.name for program in self.migrating]
+        if not targets:
+            return "no program that is run"
+        done = must(["cmake", "--build", self.project / "build", "-j", "2", "--target", *targets], self.work,
                     self.options.build_timeout, self.env)
         warnings = len(re.findall(rb"warning:", done.out + done.err))
         return f"{done.seconds:.0f} s" + (f", {warnings} warnings" if warnings else "")
 
     def build_original(self):
-        self.configure(self.original)
-        return self.build(self.original)
+        self.configure()
+        return self.build()
 
     def migrate(self):
-        done = execute([self.options.tool, "-p", self.migrated / "build"], self.migrated, self.options.timeout, self.env)
+        done = execute([self.options.tool, "-p", self.project / "build"], self.project, self.options.timeout, self.env)
         (self.work / "migration.diff").write_bytes(done.out)
         (self.work / "migration.log").write_bytes(done.err)
         if done.code != 1:
-            raise Failure(f"exit code {done.code}, expected 1 (edits are pending)\n{tail(done.out)}{tail(done.err)}")
+            raise Failure(f"exit code {done.code}, expected 1 (edits or findings are pending)\n"
+                          f"{tail(done.out)}{tail(done.err)}")
+        if not self.migrating:
+            if done.out:
+                raise Failure(f"no program migrates, but there is a diff\n{tail(done.out)}")
+            return f"no edits, in {done.seconds:.1f} s"
         for apply in (["--check"], []):
-            must(["git", "apply", *apply, self.work / "migration.diff"], self.migrated, 60, self.env)
+            must(["git", "apply", *apply, self.work / "migration.diff"], self.project, 60, self.env)
         if self.options.show_diff:
             print("\n" + done.out.decode(errors="replace"), flush=True)
-        stat = must(["git", "diff", "--shortstat"], self.migrated, 60, self.env).out.decode().strip()
+        for path in self.changed():
+            if line_ends((self.options.example / path).read_bytes()) != line_ends((self.project / path).read_bytes()):
+                raise Failure(f"{path}: other line endings")
+        stat = must(["git", "diff", "--shortstat"], self.project, 60, self.env).out.decode().strip()
         return f"{stat} in {done.seconds:.1f} s"
+
+    def changed(self):
+        return must(["git", "diff", "--name-only", "-z"], self.project, 60, self.env).out.decode().split("\0")[:-1]
+
+    def verdicts(self):
+        """Asks the tool once more, before the diff is applied, for what it tells programs by machine."""
+        done = execute([self.options.tool, "-p", self.project / "build", "--format=json"], self.project,
+                       self.options.timeout, self.env)
+        self.document = json.loads(done.out)
+        found = {program["name"]: program for program in self.document["programs"]}
+        if sorted(found) != sorted(program.name for program in self.programs):
+            raise Failure(f"programs: {', '.join(sorted(found))}; expected {', '.join(p.name for p in self.programs)}")
+        for program in self.programs:
+            program.units = found[program.name]["units"]
+        return ", ".join(f"{self.count(verdict)} {verdict}" for verdict in sorted({p.verdict for p in self.programs}))
+
+    def count(self, verdict):
+        return sum(program.verdict == verdict for program in self.programs)
+
+    def check_verdict(self, program):
+        found = next(other for other in self.document["programs"] if other["name"] == program.name)
+        if found["verdict"] != program.verdict:
+            raise Failure(f"{found['verdict']}, expected {program.verdict}\n{found.get('reason', '')}")
+        findings = sorted({f"{finding['code']} {finding['file']}" for finding in self.document["findings"]
+                           if finding["file"] in program.units})
+        if findings != sorted(program.findings):
+            raise Failure(f"findings: {', '.join(findings) or 'none'}; "
+                          f"expected {', '.join(program.findings) or 'none'}")
+        return program.verdict + (f" ({', '.join(findings)})" if findings else "")
+
+    def check_left_alone(self):
+        """Sources that belong to programs which weren't migrated, and to no other, are as they were."""
+        migrated = {unit for program in self.migrating for unit in program.units}
+        others = {unit for program in self.programs for unit in program.units} - migrated
+        touched = sorted(others.intersection(self.changed()))
+        if touched:
+            raise Failure(f"changed, though their programs weren't migrated: {', '.join(touched)}")
 
     def build_migrated(self):
         runtime = self.options.runtime
@@ -256,42 +334,51 @@ class Comparison:
         more = [f"-DCMAKE_PREFIX_PATH={runtime}"]
         if found:
             more.append(f"-DAccelerate_DIR={found[0].parent}")
-        self.configure(self.migrated, *more)
-        return self.build(self.migrated)
+        self.configure(*more)
+        return self.build()
 
     def migrate_again(self):
-        done = execute([self.options.tool, "-p", self.migrated / "build"], self.migrated, self.options.timeout, self.env)
-        if done.code != 0 or done.out.strip():
-            raise Failure(f"exit code {done.code}, expected 0 and an empty diff\n{tail(done.out)}{tail(done.err)}")
+        refused = self.count("refused") > 0
+        done = execute([self.options.tool, "-p", self.project / "build"], self.project, self.options.timeout, self.env)
+        if done.code != refused or done.out.strip():
+            raise Failure(f"exit code {done.code}, expected {int(refused)} and an empty diff\n"
+                          f"{tail(done.out)}{tail(done.err)}")
 
-    def run(self, name, folder, launch=()):
+    def run(self, program, name, launch=()):
         """Runs a program in a fresh folder, keeps what it printed, returns it and that folder."""
-        cwd = self.work / "runs" / name
+        cwd = self.work / "runs" / program.name / name
         cwd.mkdir(parents=True)
-        done = execute([*launch, folder / "build" / self.program, *self.args], cwd, self.options.timeout, self.env)
-        self.printed[name] = done.out
-        for kind, output in (("stdout", done.out), ("stderr", done.err)):
-            (self.work / "runs" / f"{name}.{kind}").write_bytes(output)
-        if done.code != 0:
-            raise Failure(f"exit code {done.code}\n{tail(done.out)}{tail(done.err)}")
-        missing = [output for output in self.outputs if not (cwd / output).is_file()]
+        total = Done(0, b"", b"", 0.0)
+        for _ in range(program.runs):
+            command = [*launch, self.project / "build" / program.name, *program.args]
+            done = execute(command, cwd, self.options.timeout, self.env)
+            total = Done(done.code, total.out + done.out, total.err + done.err, total.seconds + done.seconds)
+            if done.code != 0:
+                break
+        program.printed[name] = total.out
+        for kind, output in (("stdout", total.out), ("stderr", total.err)):
+            (cwd.parent / f"{name}.{kind}").write_bytes(output)
+        if total.code != 0:
+            raise Failure(f"exit code {total.code}\n{tail(total.out)}{tail(total.err)}")
+        missing = [output for output in program.outputs if not (cwd / output).is_file()]
         if missing:
             raise Failure(f"did not write {', '.join(missing)}")
-        return done, cwd
+        return total, cwd
 
-    def run_original(self):
-        self.reference, self.reference_cwd = self.run("original", self.original)
-        return f"{self.reference.seconds:.1f} s"
+    def run_original(self, program):
+        program.reference, program.reference_cwd = self.run(program, "original")
+        return f"{program.reference.seconds:.1f} s"
 
-    def compare_run(self, name, ranks, tolerance):
+    def compare_run(self, program, name, ranks, tolerance):
         launch = [self.options.launcher, "launch", "-n", str(ranks), "--cpu", "--"] if ranks else []
-        done, cwd = self.run(name, self.migrated, launch)
-        if tolerance is None and done.out != self.reference.out:
-            compare_text(self.reference.out, done.out, 0.0)
+        done, cwd = self.run(program, name, launch)
+        if tolerance is None and done.out != program.reference.out:
+            compare_text(program.reference.out, done.out, 0.0)
             raise Failure("stdout has other bytes")
-        printed = compare_text(self.reference.out, done.out, tolerance or 0.0)
-        saved = max(compare_weights(self.reference_cwd / output, cwd / output, tolerance) for output in self.outputs)
-        extra = [path for path in sorted(files(cwd) ^ files(self.reference_cwd))
+        printed = compare_text(program.reference.out, done.out, tolerance or 0.0)
+        saved = max((compare_weights(program.reference_cwd / output, cwd / output, tolerance)
+                     for output in program.outputs), default=0.0)
+        extra = [path for path in sorted(files(cwd) ^ files(program.reference_cwd))
                  if not any(fnmatch.fnmatch(part, log) for part in pathlib.Path(path).parts for log in RANK_LOGS)]
         if extra:
             raise Failure(f"other files than the original's: {', '.join(extra)}")
@@ -300,35 +387,46 @@ class Comparison:
             return f"the same bits, {done.seconds:.1f} s"
         return f"largest relative difference: printed {printed:.1e}, saved {saved:.1e}; {done.seconds:.1f} s"
 
-    def print_losses(self, most=8):
+    def print_losses(self, program, most=8):
         """The losses that the runs printed, side by side: `most` of them, evenly spread."""
         losses = {name: re.findall(r"loss\D*?(\d+\.\d+)", out.decode(errors="replace"), re.IGNORECASE)
-                  for name, out in self.printed.items()}
+                  for name, out in program.printed.items()}
         longest = max(map(len, losses.values()), default=0)
         picked = sorted({round(i * (longest - 1) / (most - 1)) for i in range(most)}) if longest else []
         print("\nloss no.  " + "".join(f"{name:>12}" for name in losses))
         for i in picked:
-            print(f"{i + 1:>8}  " + "".join(f"{numbers[i] if i < len(numbers) else '-':>12}" for numbers in losses.values()))
+            row = [numbers[i] if i < len(numbers) else "-" for numbers in losses.values()]
+            print(f"{i + 1:>8}  " + "".join(f"{number:>12}" for number in row))
         print()
+
+    def label(self, program, text):
+        return f"{program.name}: {text}" if len(self.programs) > 1 else text
+
+    def compare(self, program):
+        self.check(self.label(program, "migrated: alone"), lambda: self.compare_run(program, "alone", 0, None))
+        for ranks in self.options.ranks:
+            # One rank is alone, started by the launcher: the same bits as well.
+            tolerance = None if ranks == 1 else self.tolerance
+            self.check(self.label(program, f"migrated: {ranks} rank{'s' * (ranks > 1)}"),
+                       lambda: self.compare_run(program, f"ranks-{ranks}", ranks, tolerance))
+        if self.options.show_diff:
+            self.print_losses(program)
 
     def main(self):
         self.copy()
-        print(f"{self.name}: {self.program} {' '.join(self.args)}", flush=True)
-        steps = [("original: build", self.build_original),
-                 ("original: run", self.run_original),
-                 ("migrate", lambda: self.configure(self.migrated) and self.migrate()),
-                 ("migrated: build", self.build_migrated)]
-        if all(self.check(name, step) for name, step in steps):
-            self.check("migrate again", self.migrate_again)
-            self.check("migrated: alone", lambda: self.compare_run("alone", 0, None))
-            for ranks in self.options.ranks:
-                # One rank is alone, started by the launcher: the same bits as well.
-                tolerance = None if ranks == 1 else self.options.tolerance
-                self.check(f"migrated: {ranks} rank{'s' * (ranks > 1)}",
-                           lambda: self.compare_run(f"ranks-{ranks}", ranks, tolerance))
-        if self.options.show_diff:
-            self.print_losses()
-        print(f"largest relative difference: {self.largest:.1e} (tolerance {self.options.tolerance:.0e})")
+        commands = [" ".join([program.name, *program.args]) for program in self.programs]
+        print(f"{self.name}: {', '.join(commands)}", flush=True)
+        if self.check("original: build", self.build_original) and self.check("verdicts", self.verdicts):
+            for program in self.programs:
+                self.check(self.label(program, "verdict"), lambda: self.check_verdict(program))
+            ran = [program for program in self.migrating
+                   if self.check(self.label(program, "original: run"), lambda: self.run_original(program))]
+            migrated = self.check("migrate", self.migrate) and self.check("left alone", self.check_left_alone)
+            if migrated and self.migrating and self.check("migrated: build", self.build_migrated):
+                self.check("migrate again", self.migrate_again)
+                for program in ran:
+                    self.compare(program)
+        print(f"largest relative difference: {self.largest:.1e} (tolerance {self.tolerance:.0e})")
         print("differ" if self.failed else "agree", flush=True)
         return 1 if self.failed else 0
 
@@ -345,7 +443,7 @@ def main():
     parser.add_argument("--ranks", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 3])
     parser.add_argument("--data", help="default: $ACCELERATE_MIGRATE_DATA")
     parser.add_argument("--show-diff", action="store_true", help="print the diff, and a table of the printed losses")
-    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--tolerance", type=float, help="default: the example's")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for each run")
     parser.add_argument("--build-timeout", type=float, default=900, help="seconds for each build")
     argv, args = sys.argv[1:], []

@@ -320,6 +320,7 @@ Value along(Value V, ArrayRef<int64_t> Dims, ir::ExprId E, const std::string &Na
     case Side::Unknown:
       return uncounted(V, E, Name);
     default:
+      V.Least = std::max<int8_t>(V.Least, N < 0 ? 0 : int8_t(N + 1)); // it has this dimension
       break;
     }
   return V;

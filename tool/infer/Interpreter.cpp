@@ -19,12 +19,27 @@ Findings Interpreter::run() {
     Restart = false;
     once();
     if (!Restart)
+      wholeArguments();
+    if (!Restart)
       break;
   }
   // What wasn't followed to its end isn't known: the program must not be migrated.
   if ((Restart || Exhausted) && P.Main != None)
     Out.TooLarge = P.Code.Functions[P.Main].Where;
   return std::move(Out);
+}
+
+/// Functions that print or compute with numbers of several placements take them whole, from the next run on.
+void Interpreter::wholeArguments() {
+  for (const auto &[E, How] : Out.Coercions) {
+    bool SameOfEqual = How != "sum" && How != "reduce" && How != "share" && How != "mine";
+    bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0;
+    if ((SameOfEqual || !Out.Satisfied.count(E)) && !Differs)
+      continue;
+    auto It = CoercedIn.find(E);
+    if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
+      Restart = true;
+  }
 }
 
 void Interpreter::once() {
@@ -241,6 +256,7 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   if (Collective && Divergent > 0)
     return false;
   if (Recording) {
+    CoercedIn[E] = Frames.back().Function;
     auto [It, New] = Out.Coercions.try_emplace(E, How);
     if (!New && It->second != How)
       note("ambiguous-placement", E, V, "needs `" + It->second + "` on one path and `" + How + "` on another");
@@ -250,7 +266,7 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
 }
 
 /// The value of `E` where its use needs the same on every rank.
-Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const char *Use) {
+Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::string &Use) {
   if (V.replicated()) {
     if (Recording && V.Kind == Placement::Replicated)
       Out.Satisfied.insert(E);
@@ -296,7 +312,7 @@ Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
 
 /// Brings a tensor's parts on the ranks together where it stands, with its graph if it has one. False if it can't be.
 bool Interpreter::brought(const Value &V, ir::ExprId E) {
-  if (P.Code.type(E).Kind != TypeKind::Tensor || !(V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh)))
+  if (P.Code.type(E).Kind != TypeKind::Tensor || !gathers(V))
     return false;
   bool Mean = V.Kind == Placement::Mean;
   return coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V);
@@ -330,6 +346,13 @@ Value Interpreter::eval(ir::ExprId E) {
     V.Rows = Rows > NoRows ? Rows : named("e:" + std::to_string(E));
     if (Recording)
       Out.Cuts.insert(E);
+  }
+  if (OwnRows.count(E) && V.replicated()) {
+    int8_t Rank = V.Rank;
+    V = Value::sharded(0, E);
+    V.setRank(Rank);
+    if (Recording)
+      Out.OwnRows.insert(E);
   }
   fromOutside(E, P.Code.Exprs[E], V);
   Last[E] = V;

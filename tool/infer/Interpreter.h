@@ -43,6 +43,7 @@ struct Findings {
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
   std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
+  std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
   std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
@@ -111,7 +112,11 @@ private:
   void separate(const Location &L);
   std::optional<Location> lvalue(ir::ExprId E);
   bool outer(const Location &L) const;
-  Value demandReplicated(ir::ExprId E, const Value &V, const char *Use);
+  Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
+  static bool gathers(const Value &V) {
+    return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh);
+  }
+  void wholeArguments();
   bool brought(const Value &V, ir::ExprId E);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
@@ -179,6 +184,7 @@ private:
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
   bool cut(ir::ExprId At, ir::StmtId Loop);
   bool cutBatch(ir::ExprId Loss, const Value &V);
+  void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;
@@ -214,8 +220,11 @@ private:
   mutable bool OptionsKnown = false;
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool ModulesKnown = false;
+  std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded
+  std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called
   std::set<ir::ExprId> Assigned;         ///< right-hand sides of assignments that outlive their step
   std::set<ir::ExprId> Cuts;             ///< whole values of which each rank takes its rows
+  std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::set<ir::ExprId> CoerceAtAssign;   ///< right-hand sides whose value escapes its step

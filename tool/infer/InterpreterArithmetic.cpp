@@ -50,6 +50,13 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     if (L.Kind == Placement::Mean && Rt.Kind == Placement::Mean && L.Rows > NoRows && Rt.Rows > NoRows &&
         L.Rows != Rt.Rows)
       return Value::unknown("averages over the rows of two batches", E);
+    // What the steps have added up so far counts on ghosts too, what this one adds doesn't.
+    auto AddedUp = [&](ir::ExprId X) { return X != None && lvalue(X) && outer(*lvalue(X)); };
+    if (L.Kind == Placement::Partial && Rt.Kind == Placement::Partial && L.Fresh != Rt.Fresh &&
+        (L.Fresh ? LE : RE) != None && AddedUp(L.Fresh ? RE : LE)) {
+      coerce(L.Fresh ? LE : RE, "mine", L.Fresh ? L : Rt);
+      return Value::partial(false, E);
+    }
     if (L.Kind == Rt.Kind) {
       Value V = L;
       V.Fresh |= Rt.Fresh;
@@ -65,7 +72,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       return Rt;
     // Terms that count differently: each as its rank's part of the whole, which adds up.
     auto Shareable = [&](const Value &V, ir::ExprId X) {
-      return X != None && (V.replicated() || V.Kind == Placement::Mean) &&
+      return X != None && (V.replicated() || V.Kind == Placement::Mean) && !integer(X) &&
              (P.Code.type(X).Kind == TypeKind::Tensor || P.Code.type(X).Kind == TypeKind::Floating);
     };
     bool Tensors = E != None && P.Code.type(E).Kind == TypeKind::Tensor;
@@ -93,14 +100,21 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
         P.Code.type(RE).Kind == TypeKind::Tensor && brought(Rt, RE))
       return L;
   }
-  // Anything else: bring each side together first, if they are numbers.
-  if (LE != None && RE != None && (numeric(LE) || L.replicated()) && (numeric(RE) || Rt.replicated())) {
-    demandReplicated(LE, Left, "computed with");
-    demandReplicated(RE, Right, "computed with");
-    return Value::of(Placement::Replicated, E);
+  // Anything else: bring each side together first, if both can be.
+  auto Can = [&](const Value &V, ir::ExprId X) {
+    return V.replicated() || (X != None && V.reducible() &&
+                              (numeric(X) || (P.Code.type(X).Kind == TypeKind::Tensor && gathers(V))));
+  };
+  if (Can(Left, LE) && Can(Right, RE) && LE != None && RE != None) {
+    Value V = Value::of(Placement::Replicated, E);
+    V.Trained = L.Trained || Rt.Trained;
+    for (const auto &[Side, X] : {std::pair(&Left, LE), std::pair(&Right, RE)})
+      if (Side->replicated() || numeric(X))
+        demandReplicated(X, *Side, "computed with");
+      else if (!brought(*Side, X))
+        V = Value::unknown("is computed with where not every rank comes along", E);
+    return V;
   }
-  if (LE != None && RE != None && (L.replicated() || brought(L, LE)) && (Rt.replicated() || brought(Rt, RE)))
-    return Value::of(Placement::Replicated, E);
   return Value::unknown("combines " + toString(L) + " and " + toString(Rt) + " with `" + Op + "`", E);
 }
 

@@ -259,6 +259,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   bool AllReplicated = true;
   for (ir::ExprId Arg : X.Args) {
     Values.push_back(eval(Arg));
+    if (Value &V = Values.back(); WholeArguments.count(F) && V.reducible() && numeric(Arg))
+      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
     Places.push_back(lvalue(Arg));
     AllReplicated &= Values.back().replicated();
   }

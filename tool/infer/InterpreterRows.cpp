@@ -23,7 +23,7 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 uint32_t Interpreter::named(const std::string &Name) {
-  return Names.try_emplace(Name, uint32_t(Names.size() + NoRows + 1)).first->second;
+  return Names.try_emplace(Name, uint32_t(Names.size() + BatchRows + 1)).first->second;
 }
 
 /// An expression by its text: equal texts of equal variables mean equal values within a step.
@@ -44,7 +44,7 @@ std::string Interpreter::spelled(ir::ExprId E) const {
 
 uint32_t Interpreter::rowsNamed(ir::ExprId Count) {
   if (std::optional<int64_t> N = integer(Count))
-    return *N < 0 ? 0 : named("n:" + std::to_string(*N));
+    return *N < 0 ? 0 : isBatchSize(Count) ? BatchRows : named("n:" + std::to_string(*N));
   // `x.size(0)`: the rows of x.
   const ir::Expr *X = &P.Code.Exprs[Count];
   while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
@@ -53,7 +53,7 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count) {
   if (X->Kind == ExprKind::Call && X->Object != None && Name == "at::Tensor::size" && X->Args.size() == 1 &&
       integer(X->Args[0]) == 0)
     return Last[X->Object].Rows;
-  return named("n:" + spelled(Count));
+  return isBatchSize(Count) ? BatchRows : named("n:" + spelled(Count));
 }
 
 /// The extent of the first dimension of a whole result.
@@ -180,7 +180,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
     bool InStep = At > Step.Frame || Inside.contains(Made.Where);
     TypeKind Kind = P.Code.type(From).Kind;
     bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
-    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List)
+    bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
+    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared)
       return E;
     if (Made.Kind != ExprKind::Ref)
       return From;
@@ -213,6 +214,26 @@ bool Interpreter::cutBatch(ir::ExprId Loss, const Value &V) {
     }
   }
   return Any;
+}
+
+/// A whole tensor with as many rows as the loader's batches, beside one of them: this rank's rows of it are meant.
+void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local) {
+  const Loop *Step = nullptr;
+  for (const Loop &L : Loops)
+    if (L.Mode == LoopMode::Rows)
+      Step = &L;
+  if (!Step || Local.Dim != 0)
+    return;
+  for (size_t I = 0; I != Operands.size(); ++I) {
+    const Value &V = Last[Operands[I]];
+    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
+        (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
+      continue;
+    if (V.Rows == BatchRows || (Loss && I < 2)) {
+      ir::ExprId At = cutPoint(Operands[I], *Step);
+      Restart |= OwnRows.insert(At).second || OwnRows.insert(Operands[I]).second;
+    }
+  }
 }
 
 /// Adds to a result what is known of its rows, and where they could be cut.
@@ -253,17 +274,28 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
 
   // A batch that was cut: what has the same rows is cut as well, what may have them must be known.
   uint32_t Batch = 0;
+  const Value *Local = nullptr;
   for (ir::ExprId Operand : Operands)
-    if (const Value &V = Last[Operand]; V.Kind == Placement::Sharded && V.Rows > NoRows)
-      Batch = V.Rows;
+    if (const Value &V = Last[Operand]; V.Kind == Placement::Sharded) {
+      Local = &V;
+      Batch = V.Rows > NoRows ? V.Rows : Batch;
+    }
+  if (Local && Batch == 0)
+    ownRows(X, Loss, Operands, *Local);
   if (Batch != 0 && !CutLoops.empty()) {
     for (size_t I = 0; I != Operands.size(); ++I) {
       const Value &V = Last[Operands[I]];
-      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
+      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows)
         continue;
       const Loop *Step = stepLoop();
       bool Sure = Loss && I < 2;
-      if (Step && (Sure || V.Rows == Batch)) {
+      // Of fewer dimensions, or one: it's broadcast along the batch.
+      if (Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
+        continue;
+      if (V.Trained) {
+        if (!Module && V.Rows == Batch)
+          note("unknown-rows", Operands[I], V, "meets the rows of a batch");
+      } else if (Step && (Sure || V.Rows == Batch)) {
         ir::ExprId At = cutPoint(Operands[I], *Step);
         if (!cut(At, Step->Statement))
           cut(Operands[I], Step->Statement);
@@ -294,8 +326,10 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     const Value &V = Last[Operands[I]];
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
       continue;
+    // A loss's target has the rows of what it is compared with, if that has a batch's at all.
+    bool Compared = Loss && I < 2 && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
     Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
-             (Module && I == 0) || (Loss && I < 2) || (Op && *Op == Operation::Contract && I == 0)};
+             (Module && I == 0) || Compared || (Op && *Op == Operation::Contract && I == 0)};
     // Tried, and still whole: right where it is used, then.
     if (Cuts.count(New.At))
       New.At = Operands[I];

@@ -38,6 +38,8 @@ struct Edge {
 
 /// `Value::Rows` of what has no rows: numbers, scalars.
 constexpr uint32_t NoRows = 1;
+/// Of what was made with as many rows as a loader was told to put in a batch.
+constexpr uint32_t BatchRows = 2;
 
 struct Value {
   Placement Kind = Placement::Replicated;

@@ -21,7 +21,7 @@ bool choosesCpu(const Program &P) {
     StringRef Name = E.Name;
     if (Name.ends_with("::kCUDA") || Name.ends_with("DeviceType::CUDA") || Name == "at::Tensor::cuda" ||
         Name == "torch::nn::Module::cuda" || (E.Kind == ExprKind::Literal && Name.starts_with("cuda")) ||
-        Name == "torch::cuda::is_available")
+        Name == "torch::cuda::is_available" || Name == "accelerate::Accelerator::device")
       return false;
   }
   return true;
@@ -40,6 +40,10 @@ public:
       Out.add(X);
       return std::move(Out);
     }
+    if (!F.Trains) { // others that share its files may; this one only tells what it doesn't follow
+      training();
+      return std::move(Out);
+    }
     loaders();
     devices();
     models();
@@ -50,8 +54,7 @@ public:
     mainProcessFacts(P, R, Text, Out);
     refusals();
     for (const auto &[Key, Note] : F.Notes)
-      if (F.Trains || Note.Name != "outside-entropy")
-        Out.add(Note);
+      Out.add(Note);
     Out.Reached = F.Reached;
     return std::move(Out);
   }
@@ -505,8 +508,6 @@ private:
 
   void metrics() {
     for (const auto &[E, How] : F.Coercions) {
-      if (How == "broadcast" && !F.Trains)
-        continue; // processes that only infer needn't agree
       bool SameOfEqual = How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean";
       if (!SameOfEqual && F.Satisfied.count(E)) {
         Fact A = fact("ambiguous-placement", functionOf(E));
@@ -543,6 +544,11 @@ private:
       N.Nodes["draw"] = expr(E).Where;
       N.Nodes["like"] = expr(Like).Where;
       Out.add(std::move(N));
+    }
+    for (ir::ExprId E : F.OwnRows) {
+      Fact O = fact("batch-rows", functionOf(E));
+      O.Nodes["value"] = expr(E).Where;
+      Out.add(std::move(O));
     }
     for (ir::ExprId E : F.Cuts) {
       Fact C = fact("own-batch", functionOf(E));

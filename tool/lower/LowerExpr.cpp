@@ -277,6 +277,9 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
     if (const CXXConstructExpr *Made = New->getConstructExpr()) {
       setCallee(Id, Made->getConstructor());
       addArgs(Id, Made->arguments());
+    } else if (const Expr *Init = New->getInitializer()) { // a copy that is left out
+      ir::ExprId Arg = expr(Init);
+      Out.Exprs[Id].Args = {Arg};
     }
     return Id;
   }

@@ -72,6 +72,10 @@ class ACCELERATE_API Accelerator : public Project {
   bool is_main_process() const { return process_index() == 0; }
   bool is_local_main_process() const { return local_process_index() == 0; }
 
+  /// How often the launcher has started the job again after a failure (accelerate-cpp's and torchrun's --max_restarts;
+  /// TORCHELASTIC_RESTART_COUNT): 0 the first time. Then a program goes on from its latest_checkpoint().
+  int64_t restarts() const;
+
   /// Makes models, optimizers, loaders, schedulers and leaf tensors ready, in place: any number, in any
   /// order, of any ownership; returned as they came (a tuple, or the one argument). (collective)
   ///
@@ -131,7 +135,9 @@ class ACCELERATE_API Accelerator : public Project {
   /// and LibTorch's optimizers pass over parameters without. So step() and zero_grad() do nothing (Accelerate's
   /// semantics, with plain optimizers), before and after backward() alike, and clip_grad_norm_() returns 0. The last
   /// batch's backward() adds everything up and sends it over the ranks once. A window ends after that many batches, and
-  /// with the last batch of a loader of accelerate::make_data_loader.
+  /// with the last batch of a loader of accelerate::make_data_loader, of dispatch_batches(), or of a loader that was
+  /// shared out in place (whose epochs are taken to be as long as its data set); and with one that shard() is told to
+  /// be the last. Otherwise it runs on into the next epoch.
   ///
   /// The result is that of one batch of the window's rows: a mean counts by its rows over the window's real rows (where
   /// Accelerate divides by the number of steps, also in a last window that is shorter), a sum counts as it is, a loss
@@ -348,10 +354,11 @@ class ACCELERATE_API Accelerator : public Project {
   /// rows. Tensors, torch::data examples, tuples, maps, vectors, and what BatchFields knows (see batch.h). The slices
   /// are contiguous, in rank order; where there are fewer rows than ranks, the last ranks get a ghost, a copy of the
   /// first row. It is the training batch in hand from now on, so that backward(), share(), mean() and the like weigh
-  /// it. Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
+  /// it. `last`: no other comes in this epoch, so that a window of accumulate() ends with it.
+  /// Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
   template <typename Batch>
-  std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const {
-    return detail::shard(std::decay_t<Batch>(std::forward<Batch>(batch)), dim);
+  std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0, bool last = false) const {
+    return detail::shard(std::decay_t<Batch>(std::forward<Batch>(batch)), dim, last);
   }
 
   /// All ranks' rows, concatenated along dimension 0 in rank order; the ranks may have unequal numbers

@@ -15,8 +15,10 @@ namespace accelerate::detail {
 
 ACCELERATE_API bool alone();
 
-/// On the main process calls `write` with the name of a file to be written, and gives that file the name
-/// `path` when it is whole. Returns when all ranks may read it; throws on all of them if it failed.
+/// Calls `write` with the name of something to be written to once, from begin to end, and puts what came into the file
+/// `path`; with other ranks on the main process, and the file gets its name when it is whole. Returns when all ranks
+/// may read it; throws on all of them if it failed, also where the disk is full (LibTorch's writer would end the
+/// process).
 ACCELERATE_API void save_file(const std::string& path, const std::function<void(const std::string&)>& write);
 
 /// An archive is written by its own save_to().
@@ -31,12 +33,7 @@ void save_file_of(const Value& value, const std::string& file) {
 template <typename Value, typename... Target>
 void save(const Value& value, Target&&... target) {
   if constexpr (sizeof...(Target) == 1 && (std::is_convertible_v<Target, std::string> && ...)) {
-    const std::string path(target...);
-    if (alone()) {
-      save_file_of(value, path);
-    } else {
-      save_file(path, [&](const std::string& file) { save_file_of(value, file); });
-    }
+    save_file(std::string(target...), [&](const std::string& file) { save_file_of(value, file); });
   } else {
     torch::save(value, std::forward<Target>(target)...);
   }
@@ -51,6 +48,7 @@ struct Checkpointable {
 ACCELERATE_API void register_for_checkpointing(Checkpointable object);
 ACCELERATE_API std::string save_state(const std::string& output_dir);
 ACCELERATE_API std::string load_state(const std::string& input_dir);
+ACCELERATE_API std::string latest_checkpoint();
 
 template <typename T, typename = void>
 struct saves_itself : std::false_type {};

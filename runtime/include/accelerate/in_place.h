@@ -8,8 +8,13 @@
 #include <accelerate/transfer.h>
 #include <torch/data/dataloader/stateless.h>
 #include <torch/data/samplers/distributed.h>
+#include <torch/data/samplers/random.h>
+#include <torch/data/samplers/sequential.h>
+#include <torch/serialize/archive.h>
 
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -26,16 +31,54 @@ std::false_type is_distributed(...);
 /// that all draw alike. (collective)
 ACCELERATE_API std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, std::size_t batch_size);
 
+/// Tells that a loader begins a pass: in the place of its sequencer, which a loader without workers never asks, and
+/// makes anew with each pass.
+template <typename Result>
+class PassNotice final : public torch::data::detail::sequencers::Sequencer<Result> {
+ public:
+  explicit PassNotice(std::shared_ptr<bool> begun) : begun_(std::move(begun)) {}
+  ~PassNotice() override { *begun_ = true; }
+  std::optional<Result> next(std::function<std::optional<Result>()> next_result) override { return next_result(); }
+
+ private:
+  std::shared_ptr<bool> begun_;
+};
+
+template <typename Result>
+void put_notice(std::unique_ptr<torch::data::detail::sequencers::Sequencer<Result>>& sequencer,
+                const std::shared_ptr<bool>& begun) {
+  sequencer = std::make_unique<PassNotice<Result>>(begun);
+  *begun = false;  // the one before may have told
+}
+
 /// Stands in for the loader's data set, which gets this rank's part of what the loader asks for.
 template <typename D>
 class InPlaceFeed final : public D, public LoaderControl {
   using Request = typename D::BatchRequestType;
 
  public:
-  InPlaceFeed(D&& dataset, std::size_t batch_size) : D(std::move(dataset)), batch_size_(batch_size) {}
+  /// `watch` puts a notice of the next pass into the loader. `lasting`: the sampler keeps nothing from pass to pass.
+  InPlaceFeed(D&& dataset, const torch::data::FullDataLoaderOptions& options,
+              std::function<void(const std::shared_ptr<bool>&)> watch, bool lasting)
+      : D(std::move(dataset)),
+        batch_size_(options.batch_size),
+        drop_last_(options.drop_last),
+        lasting_(lasting),
+        touches_batches_(ranks() > 1 || batches_count_alone()),
+        watch_(std::move(watch)) {
+    watch_(begun_);
+  }
   ~InPlaceFeed() override { take_back(this); }
 
   typename D::BatchType get_batch(Request request) override {
+    if (*begun_) {
+      watch_(begun_);
+      read_ = 0;
+    }
+    if (!touches_batches_) {
+      count(static_cast<std::size_t>(std::distance(request.begin(), request.end())));
+      return D::get_batch(std::move(request));
+    }
     const std::vector<std::size_t> all = indices_of_main({request.begin(), request.end()}, batch_size_);
     const RowSlice slice = slice_of(static_cast<int64_t>(all.size()));
     std::vector<std::size_t> rows(all.begin() + slice.begin, all.begin() + slice.begin + slice.rows);
@@ -45,23 +88,55 @@ class InPlaceFeed final : public D, public LoaderControl {
     }();
     transfer_.finish(batch, transfer_.start(batch));
     hand_out(this, Sharing::rows, slice);
+    mark_last_batch(count(all.size()));
     return batch;
   }
 
-  void deliver_to_device() override { transfer_.enable(); }
+  void deliver_to_device() override {
+    if (touches_batches_) {
+      transfer_.enable();
+    }
+  }
   void skip_next(int64_t) override { throw_no_position(); }
-  void save_position(torch::serialize::OutputArchive&) const override { throw_no_position(); }
-  void load_position(torch::serialize::InputArchive&) override { throw_no_position(); }
+
+  /// Between passes there is nothing to be kept: the next one is drawn from the generator.
+  void save_position(torch::serialize::OutputArchive& archive) const override {
+    if (!lasting_ || *begun_ || (read_ > 0 && !whole_)) {
+      throw_no_position();
+    }
+    archive.write("in_place", torch::scalar_tensor(true), /*is_buffer=*/true);
+  }
+  void load_position(torch::serialize::InputArchive& archive) override {
+    torch::Tensor in_place;
+    if (!archive.try_read("in_place", in_place, /*is_buffer=*/true)) {
+      throw_no_position();
+    }
+  }
 
  private:
+  /// Takes a batch into account; whether it ends a pass over the data set, which is all that's known of the sampler.
+  bool count(std::size_t rows) {
+    const std::size_t size = D::size().value_or(0), usable = drop_last_ ? size / batch_size_ * batch_size_ : size;
+    whole_ = read_ < usable && read_ + rows >= usable;
+    read_ += rows;
+    return whole_;
+  }
+
   const std::size_t batch_size_;
+  const bool drop_last_, lasting_;
+  const bool touches_batches_;  // alone they only have to be counted
+  const std::shared_ptr<bool> begun_ = std::make_shared<bool>(false);
+  const std::function<void(const std::shared_ptr<bool>&)> watch_;
+  std::size_t read_ = 0;  // rows of this pass
+  bool whole_ = false;    // they are all
   Transfer transfer_;
 };
 
-/// Opens the protected member of a loader's base class.
+/// Opens the protected members of a loader's base class.
 template <typename Base>
 struct Opened : Base {
   static auto dataset() { return &Opened::main_thread_dataset_; }
+  static auto sequencer() { return &Opened::sequencer_; }
 };
 
 template <typename D, typename = void>
@@ -95,7 +170,12 @@ InPlace share_in_place(torch::data::StatelessDataLoader<D, S>& loader) {
     if (auto* control = dynamic_cast<LoaderControl*>(dataset.get())) {
       return {control, nullptr};
     }
-    auto feed = std::make_unique<InPlaceFeed<D>>(std::move(*dataset), loader.options().batch_size);
+    const auto watch = [&loader](const std::shared_ptr<bool>& begun) {
+      put_notice(static_cast<typename Loader::super&>(loader).*Opened<typename Loader::super>::sequencer(), begun);
+    };
+    constexpr bool kLasting = std::is_same_v<S, torch::data::samplers::RandomSampler> ||
+                              std::is_same_v<S, torch::data::samplers::SequentialSampler>;
+    auto feed = std::make_unique<InPlaceFeed<D>>(std::move(*dataset), loader.options(), watch, kLasting);
     LoaderControl* control = feed.get();
     dataset = std::move(feed);
     return {control, nullptr};

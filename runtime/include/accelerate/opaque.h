@@ -85,27 +85,56 @@ class DispatchedBatches {
 
   Iterator begin() {
     reader_.emplace(reader_of(source_));
+    if constexpr (!is_callable<std::remove_reference_t<Source>>) {
+      ahead_.reset();  // a range begins anew, a function goes on
+    }
     advance();
     return Iterator(this);
   }
   Iterator end() { return Iterator(nullptr); }
 
  private:
+  /// A step's batch, or none at the end, or the reason why there is none.
+  struct Step {
+    std::optional<Batch> batch;
+    RowSlice slice;
+    std::exception_ptr error;
+  };
+
   void advance() {
     batch_.reset();
-    RowSlice slice;
-    if (ranks() == 1) {
-      batch_ = (*reader_)();
-      if (batch_ && batches_count_alone()) {
-        slice.rows = slice.global_rows = rows_of<ListMeaning::by_type>(*batch_);
-        hand_out(this, sharing_, slice);
-      }
+    Step step = ahead_ ? std::move(*ahead_) : read_step();
+    ahead_.reset();
+    if (step.error) {
+      std::rethrow_exception(step.error);
+    }
+    batch_ = std::move(step.batch);
+    if (!batch_) {
       return;
     }
-    batch_ = read_and_send<ListMeaning::by_type, Batch>([this] { return next_step(); }, slice);
-    if (batch_) {
-      hand_out(this, sharing_, slice);
+    if (ranks() > 1 || batches_count_alone()) {
+      hand_out(this, sharing_, step.slice);
     }
+    if (last_batch_matters()) {
+      // The source doesn't tell its last batch before it is asked for another, which it may write over this one.
+      for_each_tensor(*batch_, [](torch::Tensor& x) { x = x.defined() ? x.clone() : x; });
+      ahead_.emplace(read_step());
+      mark_last_batch(!ahead_->batch && !ahead_->error);
+    }
+  }
+
+  Step read_step() {
+    Step step;
+    try {
+      if (ranks() > 1) {
+        step.batch = read_and_send<ListMeaning::by_type, Batch>([this] { return next_step(); }, step.slice);
+      } else if ((step.batch = (*reader_)()) && batches_count_alone()) {
+        step.slice.rows = step.slice.global_rows = rows_of<ListMeaning::by_type>(*step.batch);
+      }
+    } catch (...) {
+      step.error = std::current_exception();
+    }
+    return step;
   }
 
   std::optional<Batch> next_step() {
@@ -126,12 +155,13 @@ class DispatchedBatches {
   const Sharing sharing_;
   std::optional<Reader> reader_;
   std::optional<Batch> batch_;
+  std::optional<Step> ahead_;
 };
 
 ACCELERATE_API void hand_out_shard(const RowSlice& slice);
 
 template <typename Batch>
-Batch shard(Batch batch, int64_t dim) {
+Batch shard(Batch batch, int64_t dim, bool last) {
   if (ranks() > 1 || batches_count_alone()) {
     RowCount count(dim);
     count_rows(batch, count);
@@ -143,6 +173,7 @@ Batch shard(Batch batch, int64_t dim) {
       slice_rows(batch, slice.begin, slice.rows, dim);
     }
     hand_out_shard(slice);
+    mark_last_batch(last);
   }
   return batch;
 }
@@ -156,8 +187,9 @@ Batch shard(Batch batch, int64_t dim) {
 /// loader uses, and what it draws from LibTorch's default CPU generator is known to all ranks. `loader` is anything
 /// with begin() and end(), or a function that returns std::optional<Batch>; on the other ranks it isn't touched.
 /// Batches are where the loader put them. `policy`: how many batches make a step; by default, the process's.
-/// Alone: the loader's own batches. Throws on all ranks if the main process's loader does. (collective: begin(), and
-/// each step)
+/// Alone: the loader's own batches. Where batches are accumulated it's asked for one batch more than the loop has got,
+/// to know which is the last. Throws on all ranks if the main process's loader does. (collective: begin(), and each
+/// step)
 template <typename Source>
 detail::DispatchedBatches<Source> dispatch_batches(Source&& loader, std::optional<BatchPolicy> policy = std::nullopt) {
   return detail::DispatchedBatches<Source>(std::forward<Source>(loader), detail::training_sharing(policy));

@@ -4,6 +4,7 @@
 /// Accelerate's where it has the concept. A field that isn't set is taken from the launcher's environment
 /// variable, where one is named, and else has the default that is named.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,6 +69,13 @@ struct DistributedDataParallelOptions {
   DDPCommunicationHookType comm_hook = DDPCommunicationHookType::No;
 };
 
+/// How ranks meet and wait for each other (Accelerate: InitProcessGroupKwargs).
+struct InitProcessGroupOptions {
+  /// How long a rank waits for the others, to start and in each operation, before the job ends with an error that names
+  /// who is missing. Else ACCELERATE_TIMEOUT (seconds), which `accelerate-cpp launch --timeout` sets, else 600 s.
+  std::optional<std::chrono::seconds> timeout;
+};
+
 /// Where checkpoints and logs go (Accelerate: ProjectConfiguration).
 struct ProjectConfiguration {
   /// The project's folder. Needed by automatic_checkpoint_naming; otherwise only a default for logging_dir.
@@ -91,6 +99,7 @@ struct ProjectConfiguration {
 struct Options {
   DataLoaderConfiguration dataloader;
   DistributedDataParallelOptions ddp;
+  InitProcessGroupOptions init_process_group;
   ProjectConfiguration project;
 
   /// "no", "bf16" or "fp16": what accelerator.autocast() computes in, and whether backward() scales the loss ("fp16").

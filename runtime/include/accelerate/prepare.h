@@ -36,7 +36,7 @@ struct Preparation {
   std::vector<LoaderControl*> loaders;
   std::vector<Scheduler> schedulers;
   const char* unshareable = nullptr;                       // why a loader that torch::data made can't be shared out
-  bool foreign_loader = false;                             // a loader that torch::data made: it has no position
+  bool foreign_loader = false;                             // nothing is known of where that one stands
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
 
@@ -98,14 +98,12 @@ void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D
     preparation.loaders.push_back(control);
     return;
   }
-  preparation.foreign_loader = true;
-  if (ranks() > 1 || batches_count_alone()) {
-    const InPlace shared = share_in_place(loader);
-    if (shared.control) {
-      preparation.loaders.push_back(shared.control);
-    } else {
-      preparation.unshareable = shared.reason;
-    }
+  const InPlace shared = share_in_place(loader);
+  if (shared.control) {
+    preparation.loaders.push_back(shared.control);
+  } else {
+    preparation.foreign_loader = true;
+    preparation.unshareable = shared.reason;
   }
 }
 

@@ -32,7 +32,8 @@ class Project {
 
   /// Writes a checkpoint into a folder, from which load_state() goes on as if nothing had happened: the weights of all
   /// prepared models (safetensors), the optimizers, schedulers and registered objects, where the loaders stand, the
-  /// loss scale of mixed precision, and every rank's random generators. Returns the folder's name. (collective)
+  /// loss scale of mixed precision, every rank's random generators, and the gradients that no_sync() has kept on it.
+  /// Returns the folder's name. (collective)
   ///
   /// `output_dir`: by default, with ProjectConfiguration::automatic_checkpoint_naming, the next of
   /// project_dir/checkpoints/checkpoint_0, checkpoint_1, ... An older checkpoint of the same name is replaced. The main
@@ -43,8 +44,9 @@ class Project {
   ///
   /// What wasn't prepared isn't kept, loaders included. Prepared objects must be there; those that ended are left out,
   /// which is recognised, except for a scheduler that ends before its optimizer and an optimizer of the program's own
-  /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's. Registered objects have
-  /// to be equal on all ranks. In the middle of an epoch, save when the step is complete; within a window of
+  /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's; one of
+  /// torch::data::make_data_loader without workers will do between its epochs. Registered objects have to be equal on
+  /// all ranks. In the middle of an epoch, save when the step is complete; within a window of
   /// accumulate() that isn't, it throws. What isn't part of this is
   /// the program's: loop counters and running sums, generators of its own: register_for_checkpointing().
   std::string save_state(const std::string& output_dir = "") const { return detail::save_state(output_dir); }
@@ -63,6 +65,10 @@ class Project {
   /// Every file's checksum is compared first. If anything is missing, damaged or doesn't fit, all ranks throw, naming
   /// it, and nothing has changed.
   std::string load_state(const std::string& input_dir = "") const { return detail::load_state(input_dir); }
+
+  /// The folder that load_state() would read: the latest of project_dir/checkpoints; empty if there is none.
+  /// (collective)
+  std::string latest_checkpoint() const { return detail::latest_checkpoint(); }
 
   /// Makes objects part of checkpoints, in the order of registration: anything with save(OutputArchive&) const and
   /// load(InputArchive&), tensors (which are overwritten in place), numbers and strings; or two functions, which save

@@ -1,22 +1,13 @@
-"""Runs accelerate-cpp as a user would, with small shell scripts in the place of training programs.
-
-Usage: launch_test.py /path/to/accelerate-cpp [unittest arguments]
-"""
+"""The command line of accelerate-cpp, its configuration, and what each rank gets."""
 
 import json
 import os
-import pty
-import select
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-COMMAND = "accelerate-cpp"  # replaced by the first argument
-PATIENCE = 20  # seconds; nothing here should take more than two
+from launcher import LaunchTestCase
+
 
 # What `accelerate config` of the Python package writes for four processes on CPUs.
 PYTHON_FILE = """\
@@ -44,100 +35,11 @@ use_cpu: true
 """
 
 
-def is_running(process):
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {PATIENCE} s until {what}")
-        time.sleep(0.01)
-
-
-class LaunchTestCase(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        ours = ("ACCELERATE_", "CUDA_VISIBLE", "OMP_", "XDG_", "RANK", "MASTER_", "WORLD_", "LOCAL_", "TORCHELASTIC_")
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        self.environment["HOME"] = os.path.join(self.folder, "home")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def read(self, name):
-        with open(self.path(name)) as file:
-            return file.read()
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(text)
-        return self.path(name)
-
-    def program(self, script, name="program"):
-        """A program that runs `script`; $RANK tells the ranks apart."""
-        path = self.write(name, "#!/bin/sh\n" + script)
-        os.chmod(path, 0o755)
-        return path
-
-    def run_command(self, *arguments, stdin="", **variables):
-        return subprocess.run(
-            [COMMAND, *arguments],
-            cwd=self.folder,
-            env={**self.environment, **variables},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
-
-    def start(self, *arguments):
-        process = subprocess.Popen(
-            [COMMAND, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-        def end():
-            process.kill()
-            process.communicate()
-
-        self.addCleanup(end)
-        return process
-
-    def process_ids(self, *names):
-        """The numbers in files that programs write, once they are all there."""
-
-        def text(name):
-            return self.read(name) if os.path.exists(self.path(name)) else ""
-
-        wait_until(lambda: all(text(name).endswith("\n") for name in names), f"{names} are written")
-        ids = [int(text(name)) for name in names]
-        for process in ids:
-            self.addCleanup(lambda process=process: is_running(process) and os.kill(process, signal.SIGKILL))
-        return ids
-
-    def assert_gone(self, processes):
-        wait_until(lambda: not any(is_running(process) for process in processes), f"{processes} are gone")
-
-
 class CommandLine(LaunchTestCase):
     def test_bare_call_prints_help(self):
         result = self.run_command()
         self.assertEqual(result.returncode, 1)
-        for command in ("config", "env", "launch"):
+        for command in ("config", "env", "launch", "test"):
             self.assertIn(f"\n  {command} ", result.stdout)
 
     def test_version(self):
@@ -146,7 +48,7 @@ class CommandLine(LaunchTestCase):
         self.assertRegex(result.stdout, r"^accelerate-cpp \d+\.\d+\.\d+\n$")
 
     def test_help_states_exit_codes(self):
-        for command in ([], ["launch"], ["config"], ["config", "default"], ["env"]):
+        for command in ([], ["launch"], ["config"], ["config", "default"], ["env"], ["test"]):
             result = self.run_command(*command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Exit code: 0; ", result.stdout)
@@ -162,7 +64,13 @@ class CommandLine(LaunchTestCase):
             (["launch", "--mixed_precision", "fp8", program], "--mixed_precision: 'fp8'"),
             (["launch", "--config_file", "missing.yaml", program], "missing.yaml"),
             (["launch", "-n", "4", "--num_machines", "2", program], "--main_process_ip"),
+            (["launch", "--multi_gpu", "--cpu", program], "--multi_gpu and --cpu"),
+            (["launch", "--timeout", "0", program], "--timeout"),
+            (["launch", "--max_restarts", "-1", program], "--max_restarts"),
             (["env", "--config_file", "missing.yaml"], "missing.yaml"),
+            (["test", "--config_file", "missing.yaml"], "missing.yaml"),
+            (["test", "-n", "2", "--num_machines", "2", "--machine_rank", "0", "--main_process_ip", "10.0.0.1"],
+             "--checkpoint_dir"),
         ]:
             with self.subTest(arguments):
                 result = self.run_command(*arguments)
@@ -222,6 +130,20 @@ class Launch(LaunchTestCase):
         for line in ("err 0", "[rank 1] err 1", "[rank 2] err 2"):
             self.assertIn(line, result.stderr.splitlines())
 
+    def test_timeout_and_threads(self):
+        program = self.program("echo $ACCELERATE_TIMEOUT $OMP_NUM_THREADS\n")
+        result = self.run_command("launch", "--timeout", "30", "--num-cpu-threads-per-process", "3", program)
+        self.assertEqual(result.stdout, "30 3\n")
+        result = self.run_command("launch", program, ACCELERATE_TIMEOUT="40", OMP_NUM_THREADS="5")
+        self.assertEqual(result.stdout, "40 5\n")
+
+    def test_copies_of_stderr(self):
+        program = self.program("echo out; echo err $RANK >&2\n")
+        result = self.run_command("launch", "-n", "2", "--log_dir", "logs", program)
+        self.assertIn("[rank 1] err 1\n", result.stderr)
+        self.assertEqual(self.read("logs/rank1.err"), "err 1\n")
+        self.assertFalse(os.path.exists(self.path("logs/rank0.err")))
+
     def test_log_dir(self):
         program = self.program("echo $ACCELERATE_STDOUT\n")
         result = self.run_command("launch", "--log-dir", "a/logs", program)
@@ -268,6 +190,15 @@ class Launch(LaunchTestCase):
             self.assertIn(f"port {port} cannot be used", result.stderr)
         self.assertEqual(self.run_command("launch", "--main_process_port", port, program).stdout, port + "\n")
 
+    def test_free_port(self):
+        """One that the system doesn't give to outgoing connections, since rank 0 listens on it a moment later."""
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+            first = int(file.read().split()[0])
+        port = int(self.run_command("launch", self.program("echo $MASTER_PORT\n")).stdout)
+        self.assertGreater(port, 0)
+        if first > 10000:
+            self.assertTrue(10000 <= port < first, port)
+
     def test_dry_run(self):
         program = self.program("touch ran\n")
         result = self.run_command(
@@ -282,162 +213,6 @@ class Launch(LaunchTestCase):
         ]
         self.assertEqual(result.stdout.splitlines(), lines)
         self.assertFalse(os.path.exists(self.path("ran")))
-
-
-class Failure(LaunchTestCase):
-    def test_exit_code_of_the_first_to_fail(self):
-        program = self.program('[ $RANK = 0 ] && exec sleep 60\necho "out of luck" >&2\nexit 3\n')
-        start = time.monotonic()
-        result = self.run_command("launch", "-n", "2", program)
-        self.assertLess(time.monotonic() - start, 5)
-        self.assertEqual(result.returncode, 3)
-        self.assertIn("[accelerate-cpp] rank 1 exited with code 3\n", result.stderr)
-        self.assertIn("\n    out of luck\n", result.stderr)
-        self.assertIn("[accelerate-cpp] stopping the other 1 rank\n", result.stderr)
-
-    def test_others_that_fail_on_its_account(self):
-        program = self.program(
-            "[ $RANK = 2 ] && touch failing && exit 7\n"
-            "while [ ! -e failing ]; do sleep 0.01; done\nsleep 0.05; exit 1\n"
-        )
-        result = self.run_command("launch", "-n", "3", program)
-        self.assertEqual(result.returncode, 7)
-        self.assertIn("[accelerate-cpp] rank 2 exited with code 7\n", result.stderr)
-        self.assertIn("[accelerate-cpp] rank 0 also failed: it exited with code 1\n", result.stderr)
-        self.assertIn("[accelerate-cpp] rank 1 also failed: it exited with code 1\n", result.stderr)
-
-    def test_killed_by_a_signal(self):
-        program = self.program("[ $RANK = 0 ] && exec sleep 60\nkill -9 $$\n")
-        result = self.run_command("launch", "-n", "2", program)
-        self.assertEqual(result.returncode, 128 + 9)
-        self.assertIn("[accelerate-cpp] rank 1 was killed by signal 9 (Killed); ", result.stderr)
-
-    def test_rank_that_ignores_sigterm_is_killed(self):
-        program = self.program(
-            "[ $RANK = 0 ] && sleep 0.3 && exit 4\ntrap '' TERM\necho $$ > id\nwhile :; do sleep 0.05; done\n"
-        )
-        result = self.run_command("launch", "-n", "2", "--grace_period", "0.3", program)
-        self.assertEqual(result.returncode, 4)
-        self.assertIn("1 rank did not stop within 0.3 s: killed", result.stderr)
-        self.assert_gone(self.process_ids("id"))
-
-    def test_no_grandchild_outlives_the_group(self):
-        # One in the process group of its rank and one in a session of its own.
-        program = self.program(
-            "sleep 60 & echo $! > plain.$RANK\nsetsid sh -c 'echo $$ > session.'$RANK'; exec sleep 60' &\n"
-            "while [ ! -s session.0 -o ! -s session.1 ]; do sleep 0.01; done\n"
-            "[ $RANK = 1 ] && exit 3\nwait\n"
-        )
-        result = self.run_command("launch", "-n", "2", program)
-        self.assertEqual(result.returncode, 3, result.stderr)
-        self.assert_gone(self.process_ids("plain.0", "plain.1", "session.0", "session.1"))
-
-    def test_background_process_does_not_hold_up_success(self):
-        program = self.program("sleep 60 & echo $! > id.$RANK\necho done $RANK\n")
-        process = self.start("launch", "-n", "2", program)
-        self.assertEqual(process.wait(timeout=PATIENCE), 0)
-        for left in self.process_ids("id.0", "id.1"):
-            os.kill(left, signal.SIGKILL)
-
-    def test_much_output_is_not_lost(self):
-        program = self.program("[ $RANK = 0 ] && exit 0\nseq 100000\n")
-        lines = self.run_command("launch", "-n", "2", program).stdout.splitlines()
-        self.assertEqual(len(lines), 100000)
-        self.assertEqual(lines[-1], "[rank 1] 100000")
-
-
-class Signals(LaunchTestCase):
-    SLEEPER = "echo $$ > id.$RANK\nexec sleep 60\n"
-
-    def test_sigterm_is_forwarded(self):
-        process = self.start("launch", "-n", "2", self.program(self.SLEEPER))
-        ids = self.process_ids("id.0", "id.1")
-        process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
-        self.assertIn("got signal 15 (Terminated)", stderr)
-        self.assertNotIn("rank 1 was killed", stderr)
-        self.assert_gone(ids)
-
-    def test_program_may_end_well_on_a_signal(self):
-        script = "trap 'echo saved > saved.$RANK; exit 0' INT\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
-        process = self.start("launch", "-n", "2", self.program(script))
-        self.process_ids("id.0", "id.1")
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, 0)
-        self.assertEqual(self.read("saved.1"), "saved\n")
-
-    def test_user_signal_does_not_stop_the_group(self):
-        script = "trap 'echo > got.$RANK; exit 0' USR1\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
-        process = self.start("launch", "-n", "2", self.program(script))
-        self.process_ids("id.0", "id.1")
-        process.send_signal(signal.SIGUSR1)
-        process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, 0)
-        self.assertTrue(os.path.exists(self.path("got.1")))
-
-    def test_second_signal_kills(self):
-        script = "trap '' INT\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
-        process = self.start("launch", "-n", "2", self.program(script))
-        ids = self.process_ids("id.0", "id.1")
-        process.send_signal(signal.SIGINT)
-        time.sleep(1.2)
-        self.assertIsNone(process.poll())
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
-        self.assert_gone(ids)
-
-    def test_ranks_die_with_the_launcher(self):
-        process = self.start("launch", "-n", "2", self.program(self.SLEEPER))
-        ids = self.process_ids("id.0", "id.1")
-        process.kill()
-        process.communicate(timeout=PATIENCE)
-        self.assert_gone(ids)
-
-    def test_nohup_stays_in_force(self):
-        program = self.program(self.SLEEPER)
-        process = subprocess.Popen(
-            ["nohup", COMMAND, "launch", program],
-            cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        ids = self.process_ids("id.0")
-        process.send_signal(signal.SIGHUP)
-        time.sleep(0.3)
-        self.assertIsNone(process.poll())
-        process.terminate()
-        process.wait(timeout=PATIENCE)
-        self.assert_gone(ids)
-
-
-class Terminal(LaunchTestCase):
-    def test_rank_0_has_the_terminal(self):
-        """Rank 0 sees a terminal, may read from it, and Ctrl-C reaches every rank once."""
-        program = self.program(
-            "if [ $RANK = 0 ]; then read word; stty -echo; test -t 0 -a -t 1 -a -t 2 && echo \"terminal $word\"; fi\n"
-            "trap 'echo stopped >> stopped.$RANK; exit 0' INT\necho $$ > id.$RANK\nwhile :; do sleep 0.05; done\n"
-        )
-        process, terminal = pty.fork()
-        if process == 0:
-            os.chdir(self.folder)
-            os.execve(COMMAND, [COMMAND, "launch", "-n", "2", program], self.environment)
-        self.addCleanup(os.close, terminal)
-        output = b""
-        os.write(terminal, b"hello\n")
-        end = time.monotonic() + PATIENCE
-        while b"terminal hello" not in output and time.monotonic() < end:
-            if select.select([terminal], [], [], 0.1)[0]:
-                output += os.read(terminal, 4096)
-        self.assertIn(b"terminal hello", output)
-        self.process_ids("id.0", "id.1")
-        os.write(terminal, b"\x03")
-        wait_until(lambda: not is_running(process), "the launcher has ended")
-        status = os.waitpid(process, 0)[1]
-        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
-        self.assertEqual(self.read("stopped.0"), "stopped\n")
-        self.assertEqual(self.read("stopped.1"), "stopped\n")
 
 
 class ConfigurationFile(LaunchTestCase):
@@ -559,5 +334,4 @@ class Env(LaunchTestCase):
 
 
 if __name__ == "__main__":
-    COMMAND = os.path.abspath(sys.argv.pop(1))
     unittest.main()

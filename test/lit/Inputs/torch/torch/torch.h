@@ -250,6 +250,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
 Tensor relu(const Tensor& self);
 Tensor exp(const Tensor& self);
+Tensor sqrt(const Tensor& self);
 Tensor min(const Tensor& self);
 Tensor tanh(const Tensor& self);
 Tensor sigmoid(const Tensor& self);

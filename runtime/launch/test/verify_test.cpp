@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "verify/compare.h"
+#include "verify/explain.h"
+#include "verify/text.h"
+#include "verify/training.h"
+
+namespace accelerate::launch {
+namespace {
+
+bool SameText(const std::string& a, const std::string& b, double tolerance) {
+  double largest = 0;
+  return !CompareText(a, b, tolerance, largest);
+}
+
+TEST(VerifyText, ComparesNumbersWithinTheTolerance) {
+  EXPECT_TRUE(SameText("loss 0.5 at 3\n", "loss 0.5 at 3\n", 0));
+  EXPECT_TRUE(SameText("loss 0.50001\n", "loss 0.50002\n", 1e-4));
+  EXPECT_FALSE(SameText("loss 0.51\n", "loss 0.52\n", 1e-4));
+  EXPECT_TRUE(SameText("loss 1e-3 nan\n", "loss 1.00001e-3 nan\n", 1e-4));
+  EXPECT_FALSE(SameText("loss 1\n", "loss nan\n", 1e-4));
+}
+
+TEST(VerifyText, TakesTheLastOfFourDecimals) {
+  EXPECT_TRUE(SameText("0.0001", "0.0002", 1e-6));
+  EXPECT_FALSE(SameText("0.001", "0.002", 1e-6));
+  EXPECT_FALSE(SameText("0.0001", "0.0003", 1e-6));
+}
+
+TEST(VerifyText, WantsIntegersAndWordsToBeEqual) {
+  EXPECT_FALSE(SameText("100000 rows", "100001 rows", 0.01));
+  EXPECT_FALSE(SameText("epoch 1: good", "epoch 1: bad", 0.01));
+  EXPECT_FALSE(SameText("a\nb\n", "a\n", 0.01));
+  EXPECT_TRUE(SameText("10%\r20%\r\n\ndone", "10%\n20%\ndone  ", 0));
+  double largest = 0;
+  const auto difference = CompareText("a\nloss 4.5\n", "a\nloss 1.5\n", 1e-4, largest);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->line, 2U);
+  EXPECT_NEAR(difference->ratio, 1.0 / 3, 1e-12);
+}
+
+TEST(VerifyText, Masks) {
+  const std::vector<std::regex> masks = {std::regex("[0-9.]+ s")};
+  EXPECT_EQ(Mask("loss 1 in 2.5 s, 3 s", masks), "loss 1 in <masked>, <masked>");
+}
+
+TEST(VerifyTolerance, GrowsWithTheSteps) {
+  Tolerance tolerance;
+  EXPECT_DOUBLE_EQ(tolerance.At("Float", 0), 256 * std::ldexp(1, -24));
+  EXPECT_DOUBLE_EQ(tolerance.At("Float", 9), 2560 * std::ldexp(1, -24));
+  EXPECT_DOUBLE_EQ(tolerance.At("Double", 0), 256 * std::ldexp(1, -53));
+  EXPECT_DOUBLE_EQ(tolerance.At("Float", 1000000), 0.05);
+  EXPECT_DOUBLE_EQ(tolerance.At("BFloat16", 0), 0.05);
+  tolerance.first = 1e-3;
+  EXPECT_DOUBLE_EQ(tolerance.At("Float", 1), 2e-3);
+}
+
+// Two tensors in a gradient that points somewhere.
+Prints Gradient(double factor) {
+  return {{0, {"", 1, {1 * factor, -2 * factor, 3 * factor, 1, -1, 2, 0.5, 4}}},
+          {1, {"", 1, {-1, 1, 2, 2, 1, -3, 1, 0.25}}}};
+}
+
+Prints Times(Prints prints, double factor) {
+  for (auto& [position, print] : prints) {
+    print.hash += "'";
+    print.norm *= factor;
+    for (double& sum : print.sketch) sum *= factor;
+  }
+  return prints;
+}
+
+TEST(VerifyExplain, FindsACommonFactor) {
+  EXPECT_NEAR(CommonFactor(Gradient(1), Times(Gradient(1), 3)), 3, 1e-9);
+  EXPECT_EQ(CommonFactor(Gradient(1), Gradient(-1)), 0);
+  EXPECT_EQ(CommonFactor({}, {}), 0);
+}
+
+TEST(VerifyExplain, FindsAPenalty) {
+  const Prints values = Gradient(-2);
+  Prints more = Gradient(1);
+  for (auto& [position, print] : more) {
+    for (std::size_t i = 0; i < print.sketch.size(); ++i) print.sketch[i] += 0.1 * values.at(position).sketch[i];
+  }
+  EXPECT_TRUE(IsPenalty(Gradient(1), more, values));
+  EXPECT_FALSE(IsPenalty(Gradient(1), Gradient(2), values));
+}
+
+// What a rank records of so many steps of a model with two parameters.
+Recording Train(int rank, int world, std::size_t steps) {
+  Recording recording;
+  recording.rank = rank;
+  recording.world = world;
+  recording.tensors = {{"parameter", "weight", "Float", {8}}, {"parameter", "bias", "Float", {8}}};
+  for (std::size_t i = 0; i < steps; ++i) {
+    RecordedEvent backward;
+    backward.loss = 1.0 / static_cast<double>(i + 1) + rank;
+    backward.dtype = "Float";
+    backward.gradients = Gradient(1);
+    backward.weight = world == 1 ? 1 : rank == 0 ? 1 : 0;
+    backward.rows = rank == 0 ? 4 : 0;
+    backward.global_rows = 4;
+    if (i == 0) backward.values = Gradient(-3);
+    RecordedEvent step;
+    step.is_step = true;
+    step.optimizer = "SGD";
+    step.gradients = backward.gradients;
+    step.values = Times(Gradient(-3), static_cast<double>(i + 2));
+    recording.events.push_back(backward);
+    recording.events.push_back(step);
+  }
+  return recording;
+}
+
+RunReport Compare(const Recording& original, const std::vector<Recording>& ranks) {
+  RunReport report;
+  report.ranks = ranks.size() == 1 ? 0 : static_cast<int>(ranks.size());
+  CompareTraining(original, ranks, Tolerance(), report);
+  return report;
+}
+
+TEST(VerifyTraining, IsTheSame) {
+  const Recording original = Train(0, 1, 5);
+  EXPECT_TRUE(Compare(original, {original}).same());
+  const RunReport report = Compare(original, {Train(0, 2, 5), Train(1, 2, 5)});
+  EXPECT_TRUE(report.same()) << report.first->what;
+  EXPECT_EQ(report.losses.size(), 5U);
+}
+
+TEST(VerifyTraining, WantsTheSameBitsAlone) {
+  const Recording original = Train(0, 1, 5);
+  Recording migrated = original;
+  migrated.events[4].loss += 1e-9;
+  const RunReport report = Compare(original, {migrated});
+  ASSERT_FALSE(report.same());
+  EXPECT_EQ(report.first->check, "losses");
+  EXPECT_EQ(report.first->step, 2U);
+  migrated = original;
+  migrated.events[5].values[1].hash = "other";  // with the same sums
+  ASSERT_FALSE(Compare(original, {migrated}).same());
+  EXPECT_EQ(Compare(original, {migrated}).first->tensor, "bias [8]");
+}
+
+TEST(VerifyTraining, NamesTheRankAndTheTensor) {
+  const Recording original = Train(0, 1, 5);
+  std::vector<Recording> ranks = {Train(0, 3, 5), Train(1, 3, 5), Train(2, 3, 5)};
+  ranks[2].events[7].gradients[1].hash = "other";
+  const RunReport report = Compare(original, ranks);
+  ASSERT_FALSE(report.same());
+  EXPECT_EQ(report.first->explanation.kind, "not-reduced");
+  EXPECT_EQ(report.first->rank, 2);
+  EXPECT_EQ(report.first->step, 3U);
+  EXPECT_EQ(report.first->tensor, "bias [8]");
+}
+
+TEST(VerifyTraining, TellsGrowthFromAJump) {
+  const Recording original = Train(0, 1, 40);
+  std::vector<Recording> ranks = {Train(0, 2, 40), Train(1, 2, 40)};
+  double difference = 1e-7;
+  for (std::size_t i = 0; i < ranks[0].events.size(); i += 2, difference *= 2) ranks[0].events[i].loss += difference;
+  RunReport report = Compare(original, ranks);
+  ASSERT_FALSE(report.same());
+  EXPECT_EQ(report.first->explanation.kind, "rounding-grows");
+  ranks = {Train(0, 2, 40), Train(1, 2, 40)};
+  ranks[0].events[20].loss += 0.1;
+  report = Compare(original, ranks);
+  ASSERT_FALSE(report.same());
+  EXPECT_EQ(report.first->explanation.kind, "other-rows-or-draws");
+  EXPECT_EQ(report.first->step, 10U);
+}
+
+TEST(VerifyTraining, CountsSteps) {
+  const RunReport report = Compare(Train(0, 1, 5), {Train(0, 2, 4), Train(1, 2, 4)});
+  ASSERT_FALSE(report.same());
+  EXPECT_EQ(report.first->explanation.kind, "sequence");
+}
+
+TEST(VerifyRecording, ReadsWholeLines) {
+  const std::string path = testing::TempDir() + "/verify_recording.jsonl";
+  std::ofstream(path) << R"({"event":"start","version":1,"rank":1,"world":2})" << "\n"
+                      << R"({"event":"tensor","id":7,"kind":"parameter","name":"w","dtype":"Float","shape":[2]})"
+                      << "\n"
+                      << R"({"event":"values","values":[[7,"ab",1,1,2,3,4,5,6,7,8]]})" << "\n"
+                      << R"({"event":"backward","n":0,"loss":"nan","dtype":"Float",)"
+                      << R"("gradients":[[7,"cd",2,1,2,3,4,5,6,7,8]]})" << "\n"
+                      << R"({"event":"step","n":0,"optimizer":0,"kind":"SGD","gradients":[[7]]})" << "\n"
+                      << R"({"event":"name","id":7,"name":"fc.w"})" << "\n"
+                      << R"({"event":"stepped","values":[[7,)";
+  const auto recording = ReadRecording(path);
+  ASSERT_TRUE(recording);
+  EXPECT_TRUE(recording->cut_off);
+  EXPECT_EQ(recording->rank, 1);
+  ASSERT_EQ(recording->events.size(), 2U);
+  EXPECT_TRUE(std::isnan(recording->events[0].loss));
+  EXPECT_EQ(recording->events[0].values.at(0).hash, "ab");
+  EXPECT_EQ(recording->events[1].gradients.at(0).hash, "cd");
+  EXPECT_EQ(recording->tensors[0].Describe(0), "fc.w [2]");
+  EXPECT_FALSE(ReadRecording(path + ".absent"));
+  std::ofstream(path) << R"({"event":"start","version":2,"rank":0,"world":1})" << "\n";
+  EXPECT_THROW(ReadRecording(path), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace accelerate::launch

@@ -1,0 +1,140 @@
+#include "recording.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace accelerate::launch {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+
+double Number(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  const std::string text = value.get<std::string>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// Puts lines together; tensors' numbers become positions in the order in which they were first used.
+class Reader {
+ public:
+  void Take(const json& line) {
+    const std::string event = line.at("event");
+    if (event == "start") {
+      if (line.at("version") != kVersion) throw std::runtime_error("it was written by another version of the recorder");
+      result_.rank = line.at("rank");
+      result_.world = line.at("world");
+    } else if (event == "tensor") {
+      positions_[line.at("id")] = result_.tensors.size();
+      result_.tensors.push_back({line.at("kind"), line.at("name"), line.at("dtype"), line.at("shape")});
+    } else if (event == "name") {
+      result_.tensors.at(positions_.at(line.at("id"))).name = line.at("name");
+    } else if (event == "values") {
+      TakePrints(line.at("values"), pending_, nullptr);
+    } else if (event == "backward") {
+      TakeBackward(line);
+    } else if (event == "step") {
+      RecordedEvent step;
+      step.is_step = true;
+      step.optimizer = line.at("kind");
+      TakePrints(line.at("gradients"), step.gradients, &gradients_);
+      result_.events.push_back(std::move(step));
+      steps_.push_back(result_.events.size() - 1);
+    } else if (event == "stepped") {
+      if (steps_.empty()) throw std::runtime_error("an end without a step");
+      TakePrints(line.at("values"), result_.events[steps_.back()].values, nullptr);
+      steps_.pop_back();
+    } else if (event == "file") {
+      result_.files.push_back(line.at("path"));
+    }
+  }
+
+  Recording Finish() { return std::move(result_); }
+  void CutOff() { result_.cut_off = true; }
+
+ private:
+  void TakeBackward(const json& line) {
+    RecordedEvent backward;
+    backward.loss = Number(line.at("loss"));
+    backward.dtype = line.at("dtype");
+    if (line.contains("weight")) backward.weight = Number(line["weight"]);
+    if (line.contains("rows")) backward.rows = line["rows"].get<int64_t>();
+    if (line.contains("global_rows")) backward.global_rows = line["global_rows"].get<int64_t>();
+    TakePrints(line.at("gradients"), backward.gradients, &gradients_);
+    backward.values = std::exchange(pending_, {});
+    result_.events.push_back(std::move(backward));
+  }
+
+  // An entry of one element is the same as the last of that tensor.
+  void TakePrints(const json& entries, Prints& prints, Prints* last) {
+    for (const json& entry : entries) {
+      const std::size_t position = positions_.at(entry.at(0));
+      if (entry.size() == 1 && last != nullptr) {
+        prints[position] = last->at(position);
+        continue;
+      }
+      Print print;
+      print.hash = entry.at(1);
+      print.norm = Number(entry.at(2));
+      for (std::size_t i = 0; i < print.sketch.size(); ++i) print.sketch[i] = Number(entry.at(3 + i));
+      if (last != nullptr) (*last)[position] = print;
+      prints[position] = std::move(print);
+    }
+  }
+
+  Recording result_;
+  std::map<int64_t, std::size_t> positions_;
+  std::vector<std::size_t> steps_;  // under way: a closure's backward passes are within one
+  Prints pending_;
+  Prints gradients_;
+};
+
+}  // namespace
+
+double Distance(const Print& a, const Print& b) {
+  if (a.hash == b.hash) return 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < a.sketch.size(); ++i) squares += std::pow(a.sketch[i] - b.sketch[i], 2);
+  return std::sqrt(squares / static_cast<double>(a.sketch.size()));
+}
+
+std::string RecordedTensor::Describe(std::size_t position) const {
+  return fmt::format("{} [{}]", name.empty() ? fmt::format("{} {}", kind, position) : name, fmt::join(shape, ", "));
+}
+
+std::size_t Recording::CountSteps() const {
+  return static_cast<std::size_t>(
+      std::count_if(events.begin(), events.end(), [](const RecordedEvent& event) { return event.is_step; }));
+}
+
+std::optional<Recording> ReadRecording(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  Reader reader;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (file.eof()) {  // no line end behind it
+      reader.CutOff();
+      break;
+    }
+    try {
+      reader.Take(json::parse(line));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  return reader.Finish();
+}
+
+}  // namespace accelerate::launch
