@@ -80,6 +80,7 @@ void run_backward(const at::Tensor& loss, double coefficient, int normaliser, co
   const RecordedBackward recorded(loss, arguments.gradient, coefficient / static_cast<double>(ranks()));
   State& s = state();
   TrainingControl& control = s.control;
+  control.shards_join = false;
   std::optional<NoAutocast> no_autocast;
   if (control.precision != "no") {
     no_autocast.emplace();

@@ -1,3 +1,4 @@
+#include <ATen/ExpandUtils.h>
 #include <accelerate/collectives.h>
 
 #include <algorithm>
@@ -98,6 +99,10 @@ void reduce_tensors(std::vector<torch::Tensor>& tensors) {
   }
 }
 
+void check_same_keys(const std::vector<std::string>& keys) {
+  check_same_on_all(*state().group, "what reduce() was given", keys);
+}
+
 void overwrite(const torch::Tensor& target, const torch::Tensor& value) { target.detach().copy_(value); }
 
 double row_share() {
@@ -134,6 +139,19 @@ torch::Tensor own_rows(const torch::Tensor& whole) {
               ": own_rows() takes a tensor with the ", s.training_slice.global_rows,
               " rows of the global batch, and this one is ", whole.sizes());
   return whole.narrow(0, s.training_slice.begin, s.training_slice.rows).clone();
+}
+
+torch::Tensor global_like(const torch::Tensor& x) {
+  const State& s = state();
+  if (s.alone() || !s.training_loader) {
+    return x;
+  }
+  TORCH_CHECK(x.dim() > 0, "[accelerate] rank ", rank(),
+              ": global_like() takes a tensor that has rows along dimension 0, and this one is a scalar");
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes[0] = global_rows(sizes[0]);
+  // In x's order of dimensions in memory, in which it would be filled with random numbers.
+  return torch::empty_strided(sizes, at::infer_dense_strides(sizes, x.strides()), x.options());
 }
 
 torch::Tensor share_tensor(const torch::Tensor& x) {

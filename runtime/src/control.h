@@ -61,6 +61,7 @@ struct TrainingControl {
 
   int64_t batch = 0;              // counts the training batches that loaders handed out
   bool last_batch = false;        // the one in hand is its loader's last
+  bool shards_join = false;       // there was no backward() since it was sharded: more tensors of it may come
   int64_t accumulated_batch = 0;  // the one that accumulate() has counted last
   int64_t calls = 0;              // of backward()
 

@@ -79,9 +79,22 @@ bool last_batch_matters() { return state().control.accumulation_steps > 1; }
 
 void mark_last_batch(bool last) { state().control.last_batch = last; }
 
-void hand_out_shard(const RowSlice& slice) {
+void hand_out_shard(const RowSlice& slice, bool last) {
   static const char batch_of_the_program = 0;  // which never goes
+  State& s = state();
+  TrainingControl& control = s.control;
+  // What accumulate() has counted and let go of is over, whether or not it had a backward().
+  const bool over = control.accumulated_batch == control.batch && !control.window.inside();
+  if (control.shards_join && !over && s.training_loader == &batch_of_the_program &&
+      s.training_slice.global_rows == slice.global_rows) {
+    s.last_loader = &batch_of_the_program;  // an evaluation loader's batch may have come in between
+    s.last_slice = slice;
+    control.last_batch = control.last_batch || last;
+    return;
+  }
   hand_out(&batch_of_the_program, Sharing::rows, slice);
+  mark_last_batch(last);
+  control.shards_join = true;
 }
 
 void take_back(const void* loader) {

@@ -7,8 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <sstream>
+#include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "toys.h"
@@ -71,6 +74,50 @@ TEST_F(Collectives, ReduceOfOtherShapesThrowsOnAllRanks) {
     }
     EXPECT_EQ(accelerator.reduce(int64_t{1}), n);  // the ranks are still together
   }
+}
+
+TEST_F(Collectives, ReduceOfMaps) {
+  // Filled in another order on each rank.
+  std::unordered_map<std::string, double> sums;
+  for (int64_t i = 0; i < 20; ++i) {
+    const int64_t key = r % 2 == 0 ? i : 19 - i;
+    sums["metric" + std::to_string(key)] = static_cast<double>(key * (r + 1));
+  }
+  std::map<int, torch::Tensor> counts{{7, torch::ones({2}, torch::kInt64) * r}, {-1, torch::zeros({1})}};
+  const auto [all_sums, all_counts, one] = accelerator.reduce(sums, counts, 1);
+  static_assert(std::is_same_v<std::decay_t<decltype(all_sums)>, std::unordered_map<std::string, double>>);
+  ASSERT_EQ(all_sums.size(), 20U);
+  const int64_t ranks_sum = n * (n + 1) / 2;
+  for (int64_t key = 0; key < 20; ++key) {
+    EXPECT_EQ(all_sums.at("metric" + std::to_string(key)), static_cast<double>(key * ranks_sum));
+  }
+  EXPECT_TRUE(torch::equal(all_counts.at(7), torch::ones({2}, torch::kInt64) * (n * (n - 1) / 2)));
+  EXPECT_EQ(one, n);
+  EXPECT_EQ(sums.at("metric3"), static_cast<double>(3 * (r + 1)));  // a fresh value
+  const torch::Tensor same = counts.at(7);
+  accelerator.reduce_(counts, sums);
+  EXPECT_TRUE(torch::equal(same, all_counts.at(7)));
+  EXPECT_EQ(sums, all_sums);
+  EXPECT_TRUE(accelerator.reduce(std::map<std::string, float>()).empty());
+}
+
+TEST_F(Collectives, ReduceOfOtherKeysThrowsOnAllRanks) {
+  if (n == 1) {
+    return;
+  }
+  const bool last = r == n - 1;
+  const std::map<std::string, double> renamed{{"loss", 1}, {last ? "hits" : "count", 2}};
+  const std::string error = toys::error_of([&] { accelerator.reduce(renamed); });
+  EXPECT_NE(error.find(c10::str("`the key count` on rank 0, `the key hits` on rank ", n - 1)), std::string::npos)
+      << error;
+  std::unordered_map<int64_t, torch::Tensor> more{{1, torch::ones({2})}};
+  if (last) {
+    more[2] = torch::ones({2});
+  }
+  EXPECT_NE(toys::error_of([&] { accelerator.reduce_(more); }).find("`a map of 1` on rank 0, `a map of 2`"),
+            std::string::npos);
+  EXPECT_TRUE(torch::equal(more.at(1), torch::ones({2})));
+  EXPECT_EQ(accelerator.reduce(int64_t{1}), n);  // the ranks are still together
 }
 
 TEST_F(Collectives, ReduceInPlace) {

@@ -194,6 +194,22 @@ TEST(Loader, DrawsForRowsAreTheSingleProcesses) {
     const auto whole = accelerator.gather_for_metrics(own);
     EXPECT_EQ(whole.size(0), accelerator.global_rows(rows));
     EXPECT_TRUE(torch::equal(whole, at::randn({whole.size(0), 2}, before, at::TensorOptions())));
+
+    // Also with a tensor's type and order in memory.
+    const auto before_like = at::detail::getDefaultCPUGenerator().clone();
+    const auto pictures = torch::zeros({rows, 2, 3, 5}, torch::kFloat64).to(torch::MemoryFormat::ChannelsLast);
+    const auto like = accelerator.global_like(pictures);
+    EXPECT_EQ(like.sizes(), (std::vector<int64_t>{whole.size(0), 2, 3, 5}));
+    EXPECT_EQ(like.scalar_type(), torch::kFloat64);
+    EXPECT_TRUE(like.is_contiguous(torch::MemoryFormat::ChannelsLast));
+    EXPECT_EQ(like.is_same(pictures), accelerator.num_processes() == 1);
+    const auto noise = accelerator.gather_for_metrics(accelerator.own_rows(torch::randn_like(like)));
+    auto expected = torch::empty({whole.size(0), 2, 3, 5}, torch::kFloat64).to(torch::MemoryFormat::ChannelsLast);
+    EXPECT_TRUE(torch::equal(noise, expected.normal_(0, 1, before_like)));
+    if (accelerator.num_processes() > 1) {
+      EXPECT_THROW(accelerator.global_like(torch::ones({rows + 1, 2})), c10::Error);
+      EXPECT_THROW(accelerator.global_like(torch::tensor(1.0)), c10::Error);
+    }
   }
 }
 

@@ -226,33 +226,60 @@ TEST_F(TogetherEven, AFunctionsBatchesAreAllThere) {
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 3, 4}));
 }
 
-/// Batches that the program cuts itself: it says which is the last.
+/// Batches that the program cuts itself, whole or one tensor after the other: it says which is the last.
+struct Shards {
+  const sharded::Batches& rows;
+  bool apart;
+  std::vector<torch::data::Example<>> made;
+  struct Iterator {
+    Shards* shards;
+    size_t at;
+    torch::data::Example<>& operator*() const {
+      const accelerate::Accelerator accelerator;
+      const sharded::Rows& rows = shards->rows[at];
+      torch::data::Example<> batch(rows_of_waves(rows, false), rows_of_waves(rows, true));
+      const bool last = at + 1 == shards->rows.size();
+      shards->made.clear();
+      if (shards->apart) {
+        batch.data = accelerator.shard(batch.data, 0, last);
+        batch.target = accelerator.shard(batch.target);
+      } else {
+        batch = accelerator.shard(batch, 0, last);
+      }
+      shards->made.push_back(batch);
+      return shards->made.back();
+    }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  Iterator begin() { return {this, 0}; }
+  Iterator end() { return {this, rows.size()}; }
+};
+
 TEST_F(TogetherEven, Shards) {
-  const sharded::Batches all{{0, 1, 2, 3}, {4, 5, 6}, {7, 8}};
-  struct Shards {
-    const sharded::Batches& rows;
-    std::vector<torch::data::Example<>> made;
-    struct Iterator {
-      Shards* shards;
-      size_t at;
-      torch::data::Example<>& operator*() const {
-        const sharded::Rows& rows = shards->rows[at];
-        shards->made.clear();
-        shards->made.push_back(accelerate::Accelerator().shard(
-            torch::data::Example<>(rows_of_waves(rows, false), rows_of_waves(rows, true)), 0,
-            /*last=*/at + 1 == shards->rows.size()));
-        return shards->made.back();
-      }
-      Iterator& operator++() {
-        ++at;
-        return *this;
-      }
-      bool operator!=(const Iterator& other) const { return at != other.at; }
-    };
-    Iterator begin() { return {this, 0}; }
-    Iterator end() { return {this, rows.size()}; }
-  } shards{all, {}};
-  compare(shards, in_pairs(all), 1);
+  for (const bool apart : {false, true}) {
+    for (const sharded::Batches& all :
+         {sharded::Batches{{0, 1, 2, 3}, {4, 5, 6}, {7, 8}}, sharded::Batches{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9}}}) {
+      SCOPED_TRACE(testing::Message() << (apart ? "apart, " : "") << all.size() << " batches");
+      Shards shards{all, apart, {}};
+      compare(shards, in_pairs(all), 1);
+    }
+  }
+}
+
+/// A step that is left before its backward() has had its batch.
+TEST_F(TogetherEven, ShardsWithoutABackward) {
+  auto model = toys::perceptron();
+  accelerator->prepare(model);
+  for (const bool ends : {false, true}) {
+    accelerator->shard(torch::ones({6, 6}));
+    accelerator->shard(torch::ones({6, 1}));
+    auto window = accelerator->accumulate(model);
+    EXPECT_EQ(accelerator->sync_gradients(), ends);
+  }
 }
 
 TEST_F(TogetherEven, CheckpointsAreOfWholeWindows) {

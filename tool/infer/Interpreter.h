@@ -42,8 +42,8 @@ struct Findings {
   std::map<uint32_t, std::string> Kept;           ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
-  std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
+  std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;

@@ -229,7 +229,9 @@ void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::Ex
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
         (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
       continue;
-    if (V.Rows == BatchRows || (Loss && I < 2)) {
+    // Vectors of features may be as long as a batch; of a vector beside rows of unknown rank nothing is assumed.
+    bool Rows = V.Rows == BatchRows && V.Rank >= (Local.Rank >= 0 ? Local.Rank : std::max<int>(Local.Least, 2));
+    if (Rows || (Loss && I < 2)) {
       ir::ExprId At = cutPoint(Operands[I], *Step);
       Restart |= OwnRows.insert(At).second || OwnRows.insert(Operands[I]).second;
     }

@@ -539,16 +539,16 @@ private:
       N.Nodes["rows"] = expr(Rows).Where;
       Out.add(std::move(N));
     }
+    for (ir::ExprId E : F.OwnRows) {
+      Fact O = fact("batch-rows", functionOf(E));
+      O.Nodes["value"] = expr(E).Where;
+      Out.add(std::move(O));
+    }
     for (const auto &[E, Like] : F.RowNoiseLike) {
       Fact N = fact("row-noise-like", functionOf(E));
       N.Nodes["draw"] = expr(E).Where;
       N.Nodes["like"] = expr(Like).Where;
       Out.add(std::move(N));
-    }
-    for (ir::ExprId E : F.OwnRows) {
-      Fact O = fact("batch-rows", functionOf(E));
-      O.Nodes["value"] = expr(E).Where;
-      Out.add(std::move(O));
     }
     for (ir::ExprId E : F.Cuts) {
       Fact C = fact("own-batch", functionOf(E));

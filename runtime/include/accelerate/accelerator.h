@@ -277,8 +277,9 @@ class ACCELERATE_API Accelerator : public Project {
   // --- End of training control
 
   /// The sum over the ranks, as a fresh value (detached): tensors of any type (integers exactly),
-  /// numbers, std::array and std::vector of them; several at once come back as a tuple and travel
-  /// together. Shapes must be equal on all ranks. Alone: the argument itself. (collective)
+  /// numbers, std::array and std::vector of them, std::map and std::unordered_map from strings, numbers or enumerators
+  /// to them; several at once come back as a tuple and travel together. Shapes and keys must be equal on all ranks,
+  /// or it throws on all of them. Alone: the argument itself. (collective)
   template <typename... Values>
   auto reduce(const Values&... values) const {
     return detail::reduce(values...);
@@ -350,11 +351,17 @@ class ACCELERATE_API Accelerator : public Project {
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. Alone: the argument.
   torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
 
+  /// An uninitialised tensor of x's options and shape, but with the rows of the global batch in hand along dimension 0,
+  /// of which x has this rank's: own_rows(torch::randn_like(global_like(x))). Throws if x has another number of rows
+  /// than the batch has on this rank, or no dimensions. Alone: x itself. No communication.
+  torch::Tensor global_like(const torch::Tensor& x) const { return detail::global_like(x); }
+
   /// This rank's rows of a batch that the program formed itself, alike on every rank; `dim` is the dimension of the
   /// rows. Tensors, torch::data examples, tuples, maps, vectors, and what BatchFields knows (see batch.h). The slices
   /// are contiguous, in rank order; where there are fewer rows than ranks, the last ranks get a ghost, a copy of the
   /// first row. It is the training batch in hand from now on, so that backward(), share(), mean() and the like weigh
-  /// it. `last`: no other comes in this epoch, so that a window of accumulate() ends with it.
+  /// it. Several calls with equal numbers of rows before the next backward() are parts of one batch (its data and its
+  /// targets). `last`: no other comes in this epoch, so that a window of accumulate() ends with it.
   /// Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
   template <typename Batch>
   std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0, bool last = false) const {

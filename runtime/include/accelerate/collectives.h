@@ -3,14 +3,19 @@
 /// The values behind Accelerator::reduce, share, mine, gather and broadcast. Numbers travel in tensors;
 /// what is here packs and unpacks them with their types kept.
 
+#include <accelerate/batch.h>
 #include <accelerate/export.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <string>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,6 +25,8 @@ ACCELERATE_API bool alone();
 
 /// Replaces each tensor by the sum over the ranks (fresh, same type), in as few all-reduces as types allow.
 ACCELERATE_API void reduce_tensors(std::vector<torch::Tensor>& tensors);
+/// Throws on all ranks unless all of them reduce maps with the same keys. (collective)
+ACCELERATE_API void check_same_keys(const std::vector<std::string>& keys);
 /// Writes `value` over `target`, whatever graph it is part of.
 ACCELERATE_API void overwrite(const torch::Tensor& target, const torch::Tensor& value);
 ACCELERATE_API torch::Tensor gather(const torch::Tensor& rows, bool drop_ghosts);
@@ -30,6 +37,7 @@ ACCELERATE_API void wait_for_everyone();
 ACCELERATE_API double row_share();
 ACCELERATE_API int64_t global_rows(int64_t local_rows);
 ACCELERATE_API torch::Tensor own_rows(const torch::Tensor& whole);
+ACCELERATE_API torch::Tensor global_like(const torch::Tensor& x);
 /// Whether the training batch in hand is a ghost.
 ACCELERATE_API bool holds_ghost();
 ACCELERATE_API torch::Tensor share_tensor(const torch::Tensor& x);
@@ -48,8 +56,10 @@ inline constexpr bool is_number = std::is_arithmetic_v<T>;
 /// Packing: a value becomes tensors (fresh or not), and is made again from the reduced ones.
 template <typename T, typename = void>
 struct Pack {
-  static_assert(!std::is_same_v<T, T>,
-                "accelerate: reduce() takes tensors, numbers, and std::array or std::vector of them");
+  static_assert(
+      !std::is_same_v<T, T>,
+      "accelerate: reduce() takes tensors, numbers, and std::array, std::vector, std::map or std::unordered_map "
+      "of them");
 };
 
 template <>
@@ -72,6 +82,7 @@ struct Pack<T, std::enable_if_t<is_number<T>>> {
 
 template <typename List>
 struct PackList {
+  static_assert(!is_map<typename List::value_type>, "accelerate: reduce() takes no lists of maps; reduce each map");
   static void put(std::vector<torch::Tensor>& out, const List& list) {
     for (const auto& x : list) {
       Pack<typename List::value_type>::put(out, x);
@@ -108,15 +119,89 @@ struct Pack<std::vector<T, A>> : PackList<std::vector<T, A>> {};
 template <typename T, std::size_t N>
 struct Pack<std::array<T, N>> : PackList<std::array<T, N>> {};
 
+/// The entries of a map in the order of their keys, which is the same on all ranks.
+template <typename Map>
+auto in_key_order(Map& map) {
+  std::vector<decltype(&*map.begin())> entries;
+  for (auto& entry : map) {
+    entries.push_back(&entry);
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+  return entries;
+}
+
+template <typename Map>
+struct PackMap {
+  using Value = typename Map::mapped_type;
+  static_assert(is_number<Value> || std::is_same_v<Value, torch::Tensor>,
+                "accelerate: reduce() takes maps of numbers or tensors");
+  static void put(std::vector<torch::Tensor>& out, const Map& map) {
+    for (const auto* entry : in_key_order(map)) {
+      Pack<Value>::put(out, entry->second);
+    }
+  }
+  static Map take(const torch::Tensor*& in, const Map& map) {
+    Map result(map);
+    for (auto* entry : in_key_order(result)) {
+      entry->second = Pack<Value>::take(in, entry->second);
+    }
+    return result;
+  }
+  static void take_in_place(const torch::Tensor*& in, Map& map) {
+    for (auto* entry : in_key_order(map)) {
+      Pack<Value>::take_in_place(in, entry->second);
+    }
+  }
+};
+
+template <typename... T>
+struct Pack<std::map<T...>> : PackMap<std::map<T...>> {};
+template <typename... T>
+struct Pack<std::unordered_map<T...>> : PackMap<std::unordered_map<T...>> {};
+
+template <typename Key>
+std::string key_in_words(const Key& key) {
+  if constexpr (std::is_convertible_v<const Key&, std::string>) {
+    return key;
+  } else if constexpr (std::is_enum_v<Key>) {
+    return std::to_string(static_cast<std::underlying_type_t<Key>>(key));
+  } else {
+    static_assert(is_number<Key>, "accelerate: reduce() takes maps whose keys are strings, numbers or enumerators");
+    return std::to_string(key);
+  }
+}
+
+template <typename Value>
+void put_keys([[maybe_unused]] std::vector<std::string>& out, [[maybe_unused]] const Value& value) {
+  if constexpr (is_map<Value>) {
+    out.push_back("a map of " + std::to_string(value.size()));
+    for (const auto* entry : in_key_order(value)) {
+      out.push_back("the key " + key_in_words(entry->first));
+    }
+  }
+}
+
+/// Values as tensors, summed over the ranks.
+template <typename... Values>
+std::vector<torch::Tensor> reduced(const Values&... values) {
+  if constexpr ((is_map<Values> || ...)) {
+    std::vector<std::string> keys;
+    (put_keys(keys, values), ...);
+    check_same_keys(keys);
+  }
+  std::vector<torch::Tensor> tensors;
+  (Pack<Values>::put(tensors, values), ...);
+  reduce_tensors(tensors);
+  return tensors;
+}
+
 template <typename Value, typename... Values>
 auto reduce(const Value& value, const Values&... values) {
   if constexpr (sizeof...(Values) == 0) {
     if (alone()) {
       return Value(value);
     }
-    std::vector<torch::Tensor> tensors;
-    Pack<Value>::put(tensors, value);
-    reduce_tensors(tensors);
+    const std::vector<torch::Tensor> tensors = reduced(value);
     const torch::Tensor* in = tensors.data();
     return Pack<Value>::take(in, value);
   } else {
@@ -124,10 +209,7 @@ auto reduce(const Value& value, const Values&... values) {
     if (alone()) {
       return Result(value, values...);
     }
-    std::vector<torch::Tensor> tensors;
-    Pack<Value>::put(tensors, value);
-    (Pack<Values>::put(tensors, values), ...);
-    reduce_tensors(tensors);
+    const std::vector<torch::Tensor> tensors = reduced(value, values...);
     const torch::Tensor* in = tensors.data();
     return Result{Pack<Value>::take(in, value), Pack<Values>::take(in, values)...};  // braces: left to right
   }
@@ -139,9 +221,7 @@ void reduce_in_place(Values&... values) {
   if (alone()) {
     return;
   }
-  std::vector<torch::Tensor> tensors;
-  (Pack<Values>::put(tensors, values), ...);
-  reduce_tensors(tensors);
+  const std::vector<torch::Tensor> tensors = reduced(values...);
   const torch::Tensor* in = tensors.data();
   (Pack<Values>::take_in_place(in, values), ...);
 }

@@ -158,7 +158,8 @@ class DispatchedBatches {
   std::optional<Step> ahead_;
 };
 
-ACCELERATE_API void hand_out_shard(const RowSlice& slice);
+/// `last`: see Accelerator::shard().
+ACCELERATE_API void hand_out_shard(const RowSlice& slice, bool last);
 
 template <typename Batch>
 Batch shard(Batch batch, int64_t dim, bool last) {
@@ -172,8 +173,7 @@ Batch shard(Batch batch, int64_t dim, bool last) {
     if (ranks() > 1) {
       slice_rows(batch, slice.begin, slice.rows, dim);
     }
-    hand_out_shard(slice);
-    mark_last_batch(last);
+    hand_out_shard(slice, last);
   }
   return batch;
 }

@@ -65,6 +65,7 @@ class Accelerator {
   int64_t global_rows(int64_t local_rows) const;
   torch::Tensor global_like(const torch::Tensor& rows) const;
   torch::Tensor own_rows(const torch::Tensor& whole) const;
+  torch::Tensor global_like(const torch::Tensor& x) const;
   torch::Tensor share(const torch::Tensor& x, const Weight& weight) const;
   template <typename Value>
   Value max(const Value& x) const;
