@@ -241,7 +241,8 @@ void Migrator::decide(Plan &Of) {
   } else if (Of.M.Edits.empty()) {
     Of.Result.What = Verdict::NothingToDo;
   } else {
-    Of.Result.What = Of.M.Findings.empty() && !Of.Broken ? Verdict::Migrated : Verdict::MigratedWithNotes;
+    bool Clean = all_of(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Remark; });
+    Of.Result.What = Clean && !Of.Broken ? Verdict::Migrated : Verdict::MigratedWithNotes;
   }
   Of.Result.Incomplete = Of.Broken;
   for (Finding &F : Of.M.Findings) {

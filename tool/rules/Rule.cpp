@@ -17,7 +17,7 @@ using namespace llvm;
 namespace migrate {
 
 static const StringRef SafetyNames[] = {"safe", "review", "manual"};
-static const StringRef SeverityNames[] = {"note", "warning", "refusal"};
+static const StringRef SeverityNames[] = {"remark", "note", "warning", "refusal"};
 
 StringRef toString(Safety S) { return SafetyNames[static_cast<int>(S)]; }
 StringRef toString(Severity S) { return SeverityNames[static_cast<int>(S)]; }

@@ -23,7 +23,8 @@ llvm::StringRef toString(Safety S);
 std::optional<Safety> safetyOf(llvm::StringRef Name);
 
 /// What a place that is reported instead of edited means for the program.
-enum class Severity { Note, Warning, Refusal };
+/// A remark names a benign assumption, and changes no verdict.
+enum class Severity { Remark, Note, Warning, Refusal };
 llvm::StringRef toString(Severity S);
 
 struct EditTemplate {
