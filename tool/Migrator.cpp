@@ -240,6 +240,8 @@ void Migrator::decide(Plan &Of) {
     Of.M.Edits.clear();
   } else if (Of.M.Edits.empty()) {
     Of.Result.What = Verdict::NothingToDo;
+    // What was assumed to migrate it was said then.
+    erase_if(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Remark; });
   } else {
     bool Clean = all_of(Of.M.Findings, [](const Finding &F) { return F.Level == Severity::Remark; });
     Of.Result.What = Clean && !Of.Broken ? Verdict::Migrated : Verdict::MigratedWithNotes;
