@@ -113,8 +113,9 @@ private:
   std::optional<Location> lvalue(ir::ExprId E);
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
+  /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
   static bool gathers(const Value &V) {
-    return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh);
+    return V.Rank == 0 && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
   }
   void wholeArguments();
   bool brought(const Value &V, ir::ExprId E);
