@@ -32,9 +32,8 @@ Findings Interpreter::run() {
 /// Functions that print or compute with numbers of several placements take them whole, from the next run on.
 void Interpreter::wholeArguments() {
   for (const auto &[E, How] : Out.Coercions) {
-    bool SameOfEqual = How != "sum" && How != "reduce" && How != "share" && How != "mine";
     bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0;
-    if ((SameOfEqual || !Out.Satisfied.count(E)) && !Differs)
+    if ((keepsWhole(How) || !Out.Satisfied.count(E)) && !Differs)
       continue;
     auto It = CoercedIn.find(E);
     if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
@@ -277,8 +276,10 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     return Value::of(Placement::Replicated, E);
   }
   if (V.reducible()) {
-    std::string How = V.Kind == Placement::Extreme ? (V.Largest ? "max" : "min")
-                      : V.Kind == Placement::Mean ? "mean" : V.Fresh || V.Kind == Placement::Extent ? "sum" : "reduce";
+    std::string How = V.Kind == Placement::Extreme             ? (V.Largest ? "max" : "min")
+                      : V.Kind == Placement::Mean              ? "mean"
+                      : V.Fresh || V.Kind == Placement::Extent ? "sum"
+                                                               : "reduce";
     // `loss.item<float>()`: the tensor is reduced, not the number, so that its device stays out of the way.
     ir::ExprId At = E;
     const ir::Expr &X = P.Code.Exprs[E];
@@ -335,15 +336,9 @@ Value Interpreter::eval(ir::ExprId E) {
     return Last[E] = It->second;
   Value V = evalRaw(E);
   if (Cuts.count(E) && V.replicated()) {
-    uint32_t Rows = V.Rows;
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
-    Value Whole = std::exchange(V, Value::sharded(0, E));
-    if (Whole.Rank >= 0)
-      V.setRank(Whole.Rank);
-    else if (P.Code.type(E).Kind == TypeKind::Tensor)
-      V.RankOf = uint32_t(P.Code.Vars.size()) + E; // unknown, but one
-    V.Rows = Rows > NoRows ? Rows : named("e:" + std::to_string(E));
+    V = rowsCut(E, V);
     if (Recording)
       Out.Cuts.insert(E);
   }

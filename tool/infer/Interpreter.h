@@ -51,6 +51,11 @@ struct Findings {
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
 };
 
+/// Whether a coercion of a value that is equal on all ranks gives that value again.
+inline bool keepsWhole(llvm::StringRef How) {
+  return How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean";
+}
+
 class Interpreter {
 public:
   Interpreter(const Program &P, const Roles &R, const OperationTable &Table) : P(P), R(R), Table(Table) {}
@@ -65,6 +70,7 @@ private:
     int Depth; ///< of the variables declared in its body
     uint32_t Loader;
     size_t Frame;                    ///< index of the frame that it runs in
+    bool Trains;                     ///< a backward stands in it, or in what it calls
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
   };
   struct Frame {
@@ -73,7 +79,7 @@ private:
     Value Result;
     bool Returned = false;
     std::vector<State> Returns;
-    State Fields; ///< of the object that it returns, its name left out
+    State Fields;                 ///< of the object that it returns, its name left out
     std::vector<ir::ExprId> Args; ///< of the call
   };
 
@@ -184,7 +190,9 @@ private:
   const Loop *stepLoop() const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
   bool cut(ir::ExprId At, ir::StmtId Loop);
-  bool cutBatch(ir::ExprId Loss, const Value &V);
+  bool cutBatch(const Value &V);
+  Value rowsCut(ir::ExprId E, const Value &Whole);
+  uint32_t ownRowsName(ir::ExprId E);
   void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
@@ -198,7 +206,7 @@ private:
   // One run.
   State Current;
   std::map<ir::ExprId, State> Returned; ///< the fields of what calls returned
-  std::map<ir::ExprId, Value> Last; ///< of each expression, when it was evaluated last
+  std::map<ir::ExprId, Value> Last;     ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo; ///< pointers, by where they are kept
@@ -223,12 +231,12 @@ private:
   mutable bool ModulesKnown = false;
   std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded
   std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called
-  std::set<ir::ExprId> Assigned;         ///< right-hand sides of assignments that outlive their step
-  std::set<ir::ExprId> Cuts;             ///< whole values of which each rank takes its rows
-  std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
-  std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
-  std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
-  std::set<ir::ExprId> CoerceAtAssign;   ///< right-hand sides whose value escapes its step
+  std::set<ir::ExprId> Assigned;              ///< right-hand sides of assignments that outlive their step
+  std::set<ir::ExprId> Cuts;                  ///< whole values of which each rank takes its rows
+  std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
+  std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
+  std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

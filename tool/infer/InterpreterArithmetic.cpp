@@ -26,11 +26,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   if (L.replicated() && Rt.replicated()) {
     Value V =
         Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
-    V.Rows = L.Rows;
-    V.Trained = L.Trained;
-    V.Edges = L.Edges;
-    V.Outside = L.Outside;
-    joinRows(V, Rt);
+    takeRows(V, L, Rt);
     return V;
   }
   if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
@@ -102,8 +98,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   }
   // Anything else: bring each side together first, if both can be.
   auto Can = [&](const Value &V, ir::ExprId X) {
-    return V.replicated() || (X != None && V.reducible() &&
-                              (numeric(X) || (P.Code.type(X).Kind == TypeKind::Tensor && gathers(V))));
+    return V.replicated() ||
+           (X != None && V.reducible() && (numeric(X) || (P.Code.type(X).Kind == TypeKind::Tensor && gathers(V))));
   };
   if (Can(Left, LE) && Can(Right, RE) && LE != None && RE != None) {
     Value V = Value::of(Placement::Replicated, E);

@@ -223,12 +223,7 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
   if (Name == "shard") { // a migrated step on batches of the program's own
     if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
       Restart = true;
-    Value V = Value::sharded(0, E);
-    V.Rows = !Args.empty() && Args[0].Rows > NoRows ? Args[0].Rows : named("e:" + std::to_string(E));
-    V.setRank(Args.empty() ? -1 : Args[0].Rank);
-    if (V.Rank < 0 && P.Code.type(E).Kind == TypeKind::Tensor)
-      V.RankOf = uint32_t(P.Code.Vars.size()) + E;
-    return V;
+    return rowsCut(E, Args.empty() ? Value() : Args[0]);
   }
   if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
@@ -327,7 +322,7 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     note("unsupported-backward", E, V, "calls `torch::autograd::backward`");
     return;
   }
-  if (V.replicated() && !Ours && cutBatch(Loss, V))
+  if (V.replicated() && !Ours && cutBatch(V))
     return;
   if (V.replicated() || V.Kind == Placement::Mean) {
     if (Recording && !Ours)

@@ -17,7 +17,6 @@
 using llvm::StringRef;
 using migrate::ir::ExprKind;
 using migrate::ir::None;
-using migrate::ir::StmtKind;
 using migrate::ir::TypeKind;
 
 namespace migrate {
@@ -25,6 +24,9 @@ namespace migrate {
 uint32_t Interpreter::named(const std::string &Name) {
   return Names.try_emplace(Name, uint32_t(Names.size() + BatchRows + 1)).first->second;
 }
+
+/// Of what may have any number of rows: a name of its own.
+uint32_t Interpreter::ownRowsName(ir::ExprId E) { return named("e:" + std::to_string(E)); }
 
 /// An expression by its text: equal texts of equal variables mean equal values within a step.
 std::string Interpreter::spelled(ir::ExprId E) const {
@@ -59,18 +61,17 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count) {
 /// The extent of the first dimension of a whole result.
 uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op,
                              const std::vector<ir::ExprId> &Operands) {
-  uint32_t Own = named("e:" + std::to_string(E));
   if (X.Kind == ExprKind::Index)
     return P.Code.type(X.Object).Kind == TypeKind::Tensor ? 0 : named("i:" + spelled(E));
   if (Operands.empty())
-    return Own;
+    return ownRowsName(E);
   uint32_t First = Last[Operands[0]].Rows;
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   if (X.Kind == ExprKind::Call && !Op)
-    return Own;
+    return ownRowsName(E);
   if (P.Code.type(Operands[0]).Kind != TypeKind::Tensor && P.Code.type(E).Kind == TypeKind::Tensor &&
       StringRef(X.Name).starts_with("std::")) // a field of a tuple
-    return First > NoRows ? First : Own;
+    return First > NoRows ? First : ownRowsName(E);
   std::vector<ir::ExprId> Items; // numbers, in order
   for (ir::ExprId Operand : Operands)
     if (P.Code.type(Operand).Kind == TypeKind::Integer)
@@ -80,8 +81,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   };
   if (Op && (*Op == Operation::Factory || *Op == Operation::Noise)) {
     if (Name == "tensor" || Name == "Tensor" || Name == "scalar_tensor")
-      return P.Code.type(Operands[0]).number() ? NoRows : Own;
-    return Items.empty() ? Own : rowsNamed(Items.front());
+      return P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
+    return Items.empty() ? ownRowsName(E) : rowsNamed(Items.front());
   }
   enum { Keep, Picked, Reduced, Fresh, Other };
   int Kind = llvm::StringSwitch<int>(Name)
@@ -105,7 +106,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return named("p:" + Name.str() + Text);
   }
   if (Kind == Reduced)
-    return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? Own : First;
+    return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
   if (Kind == Fresh)
     return 0;
   if (Name == "view" || Name == "reshape") {
@@ -115,7 +116,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   if (Name == "flatten" || Name == "squeeze" || Name == "unsqueeze")
     return Dim(0) && *Dim(0) == 0 ? 0 : Name == "flatten" && Items.empty() ? 0 : First;
   if (Name == "cat")
-    return Dim(0) && *Dim(0) != 0 ? First : Own;
+    return Dim(0) && *Dim(0) != 0 ? First : ownRowsName(E);
   if (Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss))
     return NoRows;
   if (Op && *Op == Operation::Contract)
@@ -137,7 +138,7 @@ const Interpreter::Loop *Interpreter::stepLoop() const {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It) {
     if (It->Loader != None)
       return nullptr;
-    if (It->Mode != LoopMode::Switch && R.reachesBackward(It->Statement))
+    if (It->Trains)
       return &*It;
   }
   return nullptr;
@@ -198,8 +199,19 @@ bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop) {
   return New;
 }
 
+/// This rank's rows of a whole value.
+Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
+  Value V = Value::sharded(0, E);
+  if (Whole.Rank >= 0)
+    V.setRank(Whole.Rank);
+  else if (P.Code.type(E).Kind == TypeKind::Tensor)
+    V.RankOf = uint32_t(P.Code.Vars.size()) + E; // unknown, but one
+  V.Rows = Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
+  return V;
+}
+
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
-bool Interpreter::cutBatch(ir::ExprId Loss, const Value &V) {
+bool Interpreter::cutBatch(const Value &V) {
   std::set<uint32_t> Rows;
   for (const Edge &E : V.Edges)
     if (E.Sure)
@@ -285,11 +297,11 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   if (Local && Batch == 0)
     ownRows(X, Loss, Operands, *Local);
   if (Batch != 0 && !CutLoops.empty()) {
+    const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {
       const Value &V = Last[Operands[I]];
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows)
         continue;
-      const Loop *Step = stepLoop();
       bool Sure = Loss && I < 2;
       // Of fewer dimensions, or one: it's broadcast along the batch.
       if (Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
@@ -313,14 +325,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
 
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
   Result.Edges.clear();
-  for (ir::ExprId Operand : Operands) {
-    const Value &V = Last[Operand];
-    std::vector<Edge> Both;
-    std::set_union(Result.Edges.begin(), Result.Edges.end(), V.Edges.begin(), V.Edges.end(), std::back_inserter(Both));
-    Result.Edges = std::move(Both);
-  }
-  if (!Result.Trained)
-    Result.Edges.clear();
+  if (Result.Trained)
+    for (ir::ExprId Operand : Operands)
+      addEdges(Result, Last[Operand]);
   const Loop *Step = Result.Trained ? stepLoop() : nullptr;
   if (!Step)
     return Result;
@@ -329,7 +336,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
       continue;
     // A loss's target has the rows of what it is compared with, if that has a batch's at all.
-    bool Compared = Loss && I < 2 && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
+    bool Compared =
+        Loss && I < 2 && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
     Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
              (Module && I == 0) || Compared || (Op && *Op == Operation::Contract && I == 0)};
     // Tried, and still whole: right where it is used, then.

@@ -48,8 +48,8 @@ void Interpreter::markEscaped(int BodyDepth) {
     auto Declared = Depths.find(L.Root);
     if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
-    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Extreme || V.Kind == Placement::Sharded ||
-        (V.Kind == Placement::Partial && V.Fresh)) {
+    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Extreme ||
+        V.Kind == Placement::Sharded || (V.Kind == Placement::Partial && V.Fresh)) {
       V.Was = V.Kind;
       V.Kind = Placement::Escaped;
       V.Batch = None;
@@ -269,7 +269,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
-  if (R.reachesBackward(Id) || leavesStep(Id) || sets(Id))
+  if (C.Outside && (R.reachesBackward(Id) || leavesStep(Id) || sets(Id)))
     agree(S.Value, C);
   bool Differs = false, OwnChoice = C.Kind == Placement::Own;
   if (OwnChoice) {
@@ -319,7 +319,7 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   }
   Divergent += Differs;
   State Before = Current;
-  Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, {}, {}});
+  Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, false, {}, {}});
   for (ir::StmtId Child : S.Children) {
     // Any of them may be jumped to, or fallen into.
     Current = Dead ? Before : joined(Current, Before);
@@ -369,7 +369,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
       bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
       LoopCondition = Outside;
-      if (R.reachesBackward(Id))
+      if (Loops.back().Trains)
         agree(S.Value, C);
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
         note("row-loop", S.Value, C, "loops over this rank's rows");
@@ -394,7 +394,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
   if (S.Kind == StmtKind::Loop)
     exec(S.Children[0]);
 
-  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, Frames.size() - 1, {}, {}};
+  Loop L{Id, LoopMode::Plain, Depth + (S.Kind == StmtKind::Loop), None, Frames.size() - 1, R.reachesBackward(Id), {},
+         {}};
   ++Depth;
   L.Depth = Depth;
   for (const auto &[Object, Role] : R.Loaders) {

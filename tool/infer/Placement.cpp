@@ -5,16 +5,28 @@
 
 namespace migrate {
 
-void joinRows(Value &To, const Value &From) {
-  if (To.Rows != From.Rows)
-    To.Rows = 0;
-  To.Trained |= From.Trained;
-  To.Outside |= From.Outside;
+void addEdges(Value &To, const Value &From) {
   if (To.Edges == From.Edges)
     return;
   std::vector<Edge> Both;
   std::set_union(To.Edges.begin(), To.Edges.end(), From.Edges.begin(), From.Edges.end(), std::back_inserter(Both));
   To.Edges = std::move(Both);
+}
+
+void joinRows(Value &To, const Value &From) {
+  if (To.Rows != From.Rows)
+    To.Rows = 0;
+  To.Trained |= From.Trained;
+  To.Outside |= From.Outside;
+  addEdges(To, From);
+}
+
+void takeRows(Value &To, const Value &A, const Value &B) {
+  To.Rows = A.Rows;
+  To.Edges = A.Edges;
+  To.Trained = A.Trained;
+  To.Outside = A.Outside;
+  joinRows(To, B);
 }
 
 static Value joinPlacements(const Value &A, const Value &B) {
@@ -58,11 +70,7 @@ Value join(const Value &A, const Value &B) {
   Value V = joinPlacements(A, B);
   if (A.Kind == Placement::Zero || B.Kind == Placement::Zero)
     return V; // an accumulator before its first addition
-  V.Rows = A.Rows;
-  V.Edges = A.Edges;
-  V.Trained = A.Trained;
-  V.Outside = A.Outside;
-  joinRows(V, B);
+  takeRows(V, A, B);
   return V;
 }
 

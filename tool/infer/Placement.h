@@ -116,7 +116,11 @@ struct Value {
   }
 };
 
-/// Adds what `From` knows of its rows and edges to `To`.
+/// Adds the places where `From` could be cut to those of `To`.
+void addEdges(Value &To, const Value &From);
+/// Gives `To` what two values that it is made of know of their rows, edges and origin.
+void takeRows(Value &To, const Value &A, const Value &B);
+/// Adds what `From` knows of them to what `To` knows.
 void joinRows(Value &To, const Value &From);
 
 /// The least placement that both have; Unknown if there is none.

@@ -69,6 +69,15 @@ private:
     return X;
   }
 
+  Fact factAt(const char *Name, const char *Node, ir::ExprId E) {
+    Fact X = fact(Name, functionOf(E));
+    X.Nodes[Node] = expr(E).Where;
+    return X;
+  }
+
+  /// Before the body, where no handle is yet.
+  static void useTemporaryHandle(Fact &F) { F.Texts["accelerator"] = "accelerate::Accelerator()"; }
+
   /// Functions by expression, since edits need the accelerator of the function that they stand in.
   ir::FuncId functionOf(ir::ExprId E) {
     if (Owners.empty())
@@ -142,7 +151,7 @@ private:
         Both.End = expr(X->Args.back()).Where.End;
         D.Nodes["value"] = Both;
         if (InInitializer)
-          D.Texts["accelerator"] = "accelerate::Accelerator()"; // before the body, where no handle is yet
+          useTemporaryHandle(D);
         Out.add(std::move(D));
         return;
       }
@@ -163,7 +172,7 @@ private:
     D.Nodes["value"] = X->Where;
     ChosenDevices.push_back(Value);
     if (InInitializer)
-      D.Texts["accelerator"] = "accelerate::Accelerator()";
+      useTemporaryHandle(D);
     Out.add(std::move(D));
   }
 
@@ -206,17 +215,12 @@ private:
         P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
     for (ir::ExprId E : ChosenDevices)
       P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
-    std::set<ir::ExprId> InInitializers;
-    for (const ir::Function &Fn : P.Code.Functions)
-      for (const auto &[Field, Init] : Fn.Inits)
-        P.forEachExpr(Init, [&](ir::ExprId Sub) { InInitializers.insert(Sub); });
     for (ir::ExprId E : taughtDevices(P)) {
       if (!Done.insert(E).second || functionOf(E) == None)
         continue;
-      Fact D = fact("device-chosen", functionOf(E));
-      D.Nodes["value"] = expr(E).Where;
-      if (InInitializers.count(E))
-        D.Texts["accelerator"] = "accelerate::Accelerator()";
+      Fact D = factAt("device-chosen", "value", E);
+      if (inInitializer(E))
+        useTemporaryHandle(D);
       Out.add(std::move(D));
     }
   }
@@ -331,9 +335,10 @@ private:
         for (ir::ExprId Model : O.Models)
           Involved.insert(R.object(Model));
         // Behind what the body still does to them: parameters that are replaced later would be others.
-        if (ir::StmtId Last = lastTouch(Fn.Body, Involved); Last != None) {
+        const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
+        if (std::optional<size_t> Last = lastTouch(Body, 0, firstTraining(Body, 0), Involved)) {
           Prep.Name = "prepare";
-          Prep.Nodes["statement"] = P.Code.Stmts[Last].Where;
+          Prep.Nodes["statement"] = P.Code.Stmts[Body[*Last]].Where;
           Out.add(std::move(Prep));
           continue;
         }
@@ -400,17 +405,20 @@ private:
     return Touches;
   }
 
-  /// The last statement of a block that touches one of the objects before training begins, or None.
-  ir::StmtId lastTouch(ir::StmtId Block, const std::set<ObjectId> &Involved) const {
-    ir::StmtId Last = None;
-    if (Block == None)
-      return Last;
-    for (ir::StmtId Child : P.Code.Stmts[Block].Children) {
-      if (Child == None || trains(Child))
-        break;
-      if (!Deleted.count(Child) && touches(Child, Involved))
-        Last = Child;
-    }
+  /// Where training begins in a block, looked for from a statement on; its end if it doesn't.
+  size_t firstTraining(const std::vector<ir::StmtId> &Children, size_t From) const {
+    while (From < Children.size() && !trains(Children[From]))
+      ++From;
+    return From;
+  }
+
+  /// The last of some statements of a block that touches one of the objects.
+  std::optional<size_t> lastTouch(const std::vector<ir::StmtId> &Children, size_t Begin, size_t End,
+                                  const std::set<ObjectId> &Involved) const {
+    std::optional<size_t> Last;
+    for (size_t I = Begin; I < End && I < Children.size(); ++I)
+      if (!Deleted.count(Children[I]) && touches(Children[I], Involved))
+        Last = I;
     return Last;
   }
 
@@ -429,9 +437,7 @@ private:
         if (contains(Children[I], O.Statement))
           First = std::min(First, I);
     }
-    size_t Train = First + 1;
-    while (Train < Children.size() && !trains(Children[Train]))
-      ++Train;
+    size_t Train = firstTraining(Children, First + 1);
     std::vector<std::string> Loaders, Schedulers;
     for (size_t I = 0; I < Train && I < Children.size(); ++I)
       P.forEachStmt(Children[I], [&](ir::StmtId S) {
@@ -448,11 +454,7 @@ private:
           Involved.insert(R.objectOfVar(X.Var));
         }
       });
-    size_t Last = First;
-    for (size_t I = First; I < Train && I < Children.size(); ++I) {
-      if (!Deleted.count(Children[I]) && touches(Children[I], Involved))
-        Last = I;
-    }
+    size_t Last = lastTouch(Children, First, Train, Involved).value_or(First);
     llvm::append_range(Prep.Objects, Loaders);
     llvm::append_range(Prep.Objects, Schedulers);
     Fact X = fact("prepare", Prep.Function);
@@ -508,10 +510,8 @@ private:
 
   void metrics() {
     for (const auto &[E, How] : F.Coercions) {
-      bool SameOfEqual = How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean";
-      if (!SameOfEqual && F.Satisfied.count(E)) {
-        Fact A = fact("ambiguous-placement", functionOf(E));
-        A.Nodes["place"] = expr(E).Where;
+      if (!keepsWhole(How) && F.Satisfied.count(E)) {
+        Fact A = factAt("ambiguous-placement", "place", E);
         A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
         Out.add(std::move(A));
         continue;
@@ -519,7 +519,7 @@ private:
       Fact M = fact(How == "broadcast" ? "outside-value" : ("metric-" + How).c_str(), functionOf(E));
       M.Nodes["value"] = expr(E).Where;
       if (inInitializer(E))
-        M.Texts["accelerator"] = "accelerate::Accelerator()"; // before the body, where no handle is yet
+        useTemporaryHandle(M);
       if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)
         M.Chain.push_back({expr(It->second.Source).Where, "it comes from here"});
       Out.add(std::move(M));
@@ -534,30 +534,21 @@ private:
       Out.add(std::move(M));
     }
     for (const auto &[E, Rows] : F.RowNoise) {
-      Fact N = fact("row-noise", functionOf(E));
-      N.Nodes["draw"] = expr(E).Where;
+      Fact N = factAt("row-noise", "draw", E);
       N.Nodes["rows"] = expr(Rows).Where;
       Out.add(std::move(N));
     }
-    for (ir::ExprId E : F.OwnRows) {
-      Fact O = fact("batch-rows", functionOf(E));
-      O.Nodes["value"] = expr(E).Where;
-      Out.add(std::move(O));
-    }
+    for (ir::ExprId E : F.OwnRows)
+      Out.add(factAt("batch-rows", "value", E));
     for (const auto &[E, Like] : F.RowNoiseLike) {
-      Fact N = fact("row-noise-like", functionOf(E));
-      N.Nodes["draw"] = expr(E).Where;
+      Fact N = factAt("row-noise-like", "draw", E);
       N.Nodes["like"] = expr(Like).Where;
       Out.add(std::move(N));
     }
-    for (ir::ExprId E : F.Cuts) {
-      Fact C = fact("own-batch", functionOf(E));
-      C.Nodes["batch"] = expr(E).Where;
-      Out.add(std::move(C));
-    }
+    for (ir::ExprId E : F.Cuts)
+      Out.add(factAt("own-batch", "batch", E));
     for (const auto &[E, Batch] : F.BatchSizes) {
-      Fact B = fact("batch-size-in-shape", functionOf(E));
-      B.Nodes["value"] = expr(E).Where;
+      Fact B = factAt("batch-size-in-shape", "value", E);
       B.Texts["batch"] = Text(expr(Batch).Where);
       Out.add(std::move(B));
     }
@@ -578,17 +569,13 @@ private:
           P.Code.type(X.Object).Kind != TypeKind::Optimizer || !F.Reached.count(functionOf(E)) ||
           Prepared.count(R.object(X.Object)))
         continue;
-      Fact U = fact("unprepared-optimizer", functionOf(E));
-      U.Nodes["place"] = X.Where;
-      Out.add(std::move(U));
+      Out.add(factAt("unprepared-optimizer", "place", E));
     }
     for (ir::ExprId E : R.Ungraded) {
       if (F.Backwards.empty() || !F.Reached.count(functionOf(E)) || F.Types.count(expr(E).Object) == 0 ||
           !F.Types.at(expr(E).Object).replicated())
         continue;
-      Fact U = fact("unprepared-parameter", functionOf(E));
-      U.Nodes["place"] = expr(E).Where;
-      Out.add(std::move(U));
+      Out.add(factAt("unprepared-parameter", "place", E));
     }
     bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
     for (const auto &[Object, Role] : R.Loaders)
