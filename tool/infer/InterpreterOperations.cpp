@@ -83,8 +83,8 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
 /// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
 static void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into) {
   const ir::Expr &A = P.Code.Exprs[Arg];
-  bool Several =
-      A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Arg).Kind != TypeKind::Tensor);
+  bool Several = A.Kind == ExprKind::List || ((A.Kind == ExprKind::Construct || A.Kind == ExprKind::Cast) &&
+                                              P.Code.type(Arg).Kind != TypeKind::Tensor);
   if (Several) {
     for (ir::ExprId Sub : A.Args)
       collectItems(P, Sub, Into);
@@ -607,11 +607,12 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Weighted = true;
   if (Says("None") || Says("kNone"))
     return Rows;
-  if (Says("Sum") || Says("kSum"))
-    return Value::partial(true, E);
-  if (Weighted)
+  bool Sum = Says("Sum") || Says("kSum");
+  if (Weighted && !Sum)
     return Value::unknown("is a mean weighted by class or index, whose weights differ between ranks", E);
-  return Value::of(Placement::Mean, E);
+  Value Result = Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
+  Result.setRank(0);
+  return Result;
 }
 
 } // namespace migrate
