@@ -6,8 +6,9 @@
 
 In --work: builds a copy of the project (project/, a git repository) as it is, runs its programs (runs/*), migrates
 it (the diff is kept as migration.diff), builds it again in the same build folder, as its user would, and runs the
-programs again. Alone, a migrated one must print and save the same bits; on ranks the same text, with numbers and
-weights within the tolerance. Prints a table and, last, "agree" or "differ" (exit code 0 or 1; 2 for wrong usage).
+programs again (those of the first build stay in original/). Alone, a migrated one must print and save the same bits; on
+ranks the same text, with numbers and weights within the tolerance. Prints a table and, last, "agree" or "differ" (exit
+code 0 or 1; 2 for wrong usage).
 Run it with $ACCELERATE_MIGRATE_VENV/bin/python: saved weights are read by its torch.
 
 examples.json tells of each folder:
@@ -241,7 +242,7 @@ class Comparison:
         return True
 
     def copy(self):
-        for folder in (self.project, self.work / "runs"):
+        for folder in (self.project, self.work / "runs", self.work / "original"):
             shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.options.example, self.project, ignore=shutil.ignore_patterns("build*", ".cache", "*.pt"))
         git = ["git", "-c", "user.name=compare", "-c", "user.email=compare@localhost"]
@@ -267,7 +268,11 @@ class Comparison:
 
     def build_original(self):
         self.configure()
-        return self.build()
+        built = self.build()
+        (self.work / "original").mkdir()
+        for program in self.migrating:
+            shutil.copy2(self.project / "build" / program.name, self.work / "original")
+        return built
 
     def migrate(self):
         done = execute([self.options.tool, "-p", self.project / "build"], self.project, self.options.timeout, self.env)
