@@ -225,6 +225,7 @@ private:
 
   // Kept over runs.
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
+  std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to

@@ -13,6 +13,8 @@ namespace migrate {
 
 /// A batch's tensor: of how many dimensions, if LibTorch's own data sets tell; else as many as this field has.
 Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) const {
+  if (auto It = LeastRank.find(V.RankOf); It != LeastRank.end())
+    V.Least = int8_t(std::max<int>(V.Least, It->second + V.RankPlus));
   // A copy of a field, `auto y = batch.target`, is the field's location.
   if (V.Kind != Placement::Sharded || V.Batch == None || L.Path.empty() || V.Rank >= 0 || V.RankOf != None ||
       P.Code.type(E).Kind != TypeKind::Tensor)
