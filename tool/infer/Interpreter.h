@@ -237,6 +237,7 @@ private:
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
   std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };
 

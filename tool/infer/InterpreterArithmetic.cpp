@@ -183,7 +183,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     notWhole("it adds to a value that doesn't start at zero", E);
     return Value::of(Placement::Replicated, E);
   }
-  bool Sums = Cur.Kind == Placement::Zero || (Cur.Kind == Placement::Partial && !Cur.Fresh);
+  bool Sums = !EachStep.count(L) && (Cur.Kind == Placement::Zero || (Cur.Kind == Placement::Partial && !Cur.Fresh));
   switch (Addend.Kind) {
   case Placement::Zero:
     return Cur;
@@ -192,6 +192,10 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
       Value Sum = Cur.Kind == Placement::Zero ? Value::of(Placement::Replicated, E) : Cur;
       joinRows(Sum, Addend);
       return Sum;
+    }
+    if (Cur.Kind == Placement::Partial && !Cur.Fresh) { // the parts that went before must be brought together, too
+      Restart |= EachStep.insert(L).second;
+      return Value::of(Placement::Replicated, E);
     }
     break;
   case Placement::Mean:

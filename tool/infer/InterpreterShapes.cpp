@@ -13,18 +13,18 @@ namespace migrate {
 
 /// A batch's tensor: of how many dimensions, if LibTorch's own data sets tell; else as many as this field has.
 Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) const {
+  // A copy of a field, `auto y = batch.target`, is the field's location.
+  if (V.Kind == Placement::Sharded && V.Batch != None && !L.Path.empty() && V.Rank < 0 && V.RankOf == None &&
+      P.Code.type(E).Kind == TypeKind::Tensor) {
+    V.RankOf = L.Path.back();
+    if (auto It = R.Loaders.find(V.Batch); It != R.Loaders.end() && !It->second.Made.empty()) {
+      StringRef Loader = P.Code.type(It->second.Made[0]).Name;
+      if (Loader.contains("torch::data::datasets::MNIST") && Loader.contains("torch::data::transforms::Stack"))
+        V.setRank(P.Code.Vars[L.Path.back()].Name == "data" ? 4 : 1);
+    }
+  }
   if (auto It = LeastRank.find(V.RankOf); It != LeastRank.end())
     V.Least = int8_t(std::max<int>(V.Least, It->second + V.RankPlus));
-  // A copy of a field, `auto y = batch.target`, is the field's location.
-  if (V.Kind != Placement::Sharded || V.Batch == None || L.Path.empty() || V.Rank >= 0 || V.RankOf != None ||
-      P.Code.type(E).Kind != TypeKind::Tensor)
-    return V;
-  V.RankOf = L.Path.back();
-  if (auto It = R.Loaders.find(V.Batch); It != R.Loaders.end() && !It->second.Made.empty()) {
-    StringRef Loader = P.Code.type(It->second.Made[0]).Name;
-    if (Loader.contains("torch::data::datasets::MNIST") && Loader.contains("torch::data::transforms::Stack"))
-      V.setRank(P.Code.Vars[L.Path.back()].Name == "data" ? 4 : 1);
-  }
   return V;
 }
 
