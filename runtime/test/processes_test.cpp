@@ -31,6 +31,14 @@ TEST_F(Processes, Triggers) {
   EXPECT_FALSE(accelerator.check_trigger());  // and it's released
 }
 
+TEST_F(Processes, Once) {
+  int64_t calls = 0;
+  EXPECT_EQ(accelerator.once([&] { return ++calls + 0.5; }), 1.5);
+  accelerator.once([&] { ++calls; });
+  EXPECT_EQ(calls, r == 0 ? 2 : 0);
+  EXPECT_THROW(accelerator.once([&]() -> bool { throw std::runtime_error("no room"); }), std::exception);
+}
+
 TEST_F(Processes, OnOneProcess) {
   int64_t main = 0, local = 0, last = 0, second = 0;
   accelerator.on_main_process([&] { ++main; });

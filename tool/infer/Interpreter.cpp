@@ -283,8 +283,10 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     // `loss.item<float>()`: the tensor is reduced, not the number, so that its device stays out of the way.
     ir::ExprId At = E;
     const ir::Expr &X = P.Code.Exprs[E];
-    if (How == "mean" && X.Kind == ExprKind::Call && X.Name == "at::Tensor::item" && X.Object != None &&
-        P.Code.Exprs[X.Object].Where.Editable && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)
+    bool Scalar = StringRef(P.Code.type(E).Name).ends_with("Scalar"); // which only its tensor tells the type of
+    if (X.Kind == ExprKind::Call && X.Name == "at::Tensor::item" && X.Object != None &&
+        P.Code.Exprs[X.Object].Where.Editable &&
+        (Scalar || (How == "mean" && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)))
       At = X.Object;
     if (coerce(At, How, V))
       return Value::of(Placement::Replicated, E);

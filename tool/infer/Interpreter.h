@@ -48,6 +48,7 @@ struct Findings {
   std::map<ir::ExprId, std::pair<ir::ExprId, std::vector<ir::ExprId>>> ClassWeights;
   std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
+  std::set<ir::ExprId> Once;                      ///< calls that change files, for one process to make
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
@@ -151,6 +152,7 @@ private:
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value byClass(ir::ExprId E, const ir::Expr &X, const Operands &In);
   bool repeatable(ir::ExprId E) const;
+  void changesFiles(ir::ExprId E, const ir::Expr &X);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
@@ -230,6 +232,9 @@ private:
 
   // Kept over runs.
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
+  bool FilesDecide = false; ///< files are changed where something from outside decides: the ranks agree on all such
+  int OutsideChoices = 0;   ///< branches around that the ranks haven't agreed on
+  std::set<ir::ExprId> Statements;     ///< expressions that are statements: nothing uses their value
   std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable

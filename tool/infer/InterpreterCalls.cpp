@@ -184,6 +184,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       note("divergent-training", E, Value(), "steps where not every rank comes along");
     return Value::of(Placement::Replicated, E);
   }
+  if (X.Kind == ExprKind::Call && X.Object == None)
+    changesFiles(E, X);
   if (Name == "torch::save") {
     notWhole("its loop saves", E);
     if (Divergent > 0)

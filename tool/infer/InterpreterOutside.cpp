@@ -25,6 +25,42 @@ static bool isOutside(StringRef Name) {
       .Default(false);
 }
 
+/// What the file system tells: another process may have changed it since.
+static bool isQuery(StringRef Name) {
+  return llvm::StringSwitch<bool>(Name)
+      .Cases("std::filesystem::exists", "std::filesystem::is_directory", "std::filesystem::is_regular_file", true)
+      .Cases("std::filesystem::is_empty", "std::filesystem::file_size", "access", "stat", true)
+      .Default(false);
+}
+
+/// What there must be one of: run by several processes, all but the first would fail, or find it done.
+static bool changes(StringRef Name) {
+  return llvm::StringSwitch<bool>(Name)
+      .Cases("std::filesystem::remove", "std::filesystem::remove_all", "std::filesystem::rename", true)
+      .Cases("std::filesystem::copy", "std::filesystem::copy_file", "remove", "std::remove", "rename", true)
+      .Cases("std::rename", "unlink", "rmdir", "system", "std::system", true)
+      .Default(false);
+}
+
+/// The same of making a folder, of which the caller learns whether it was there.
+static bool makesFolder(StringRef Name) {
+  return llvm::StringSwitch<bool>(Name)
+      .Cases("mkdir", "std::filesystem::create_directory", "std::filesystem::create_directories", true)
+      .Default(false);
+}
+
+void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
+  if (!(changes(X.Name) || (makesFolder(X.Name) && !Statements.count(E))))
+    return;
+  notWhole("its loop changes files", E);
+  if (OutsideChoices > 0) { // another process may have changed what the choice looked at
+    FilesDecide = Restart = true;
+    return;
+  }
+  if (Recording && Divergent == 0)
+    Out.Once.insert(E);
+}
+
 static bool isEngine(StringRef Type) {
   return Type.contains("mersenne_twister_engine") || Type.contains("linear_congruential_engine") ||
          Type.contains("subtract_with_carry_engine") || Type.contains("discard_block_engine") ||
@@ -43,7 +79,7 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
 
 /// Follows what comes from outside through expressions, to the seeds of generators.
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
-  if (isOutside(X.Name)) {
+  if (X.Kind == ExprKind::Call && (isOutside(X.Name) || isQuery(X.Name))) {
     V.Outside = true;
     return;
   }

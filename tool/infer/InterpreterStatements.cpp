@@ -1,6 +1,7 @@
 //===- InterpreterStatements.cpp - Control flow ---------------------------===//
 #include "infer/Interpreter.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -72,6 +73,7 @@ void Interpreter::exec(ir::StmtId Id) {
       exec(Child);
     return;
   case StmtKind::Expr:
+    Statements.insert(S.Value);
     eval(S.Value);
     if (S.Value != None && (P.Code.Exprs[S.Value].NoReturn || P.Code.Exprs[S.Value].Name == "CXXThrowExpr"))
       Dead = true;
@@ -269,8 +271,10 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
-  if (C.Outside && (R.reachesBackward(Id) || leavesStep(Id) || sets(Id)))
+  bool Agreed = C.Outside && (FilesDecide || R.reachesBackward(Id) || leavesStep(Id) || sets(Id));
+  if (Agreed)
     agree(S.Value, C);
+  llvm::SaveAndRestore Choice(OutsideChoices, OutsideChoices + (C.Outside && !Agreed));
   bool Differs = false, OwnChoice = C.Kind == Placement::Own;
   if (OwnChoice) {
     // Of this rank's own batch: folds under it are folds of its batches.
@@ -369,7 +373,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
       bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
       LoopCondition = Outside;
-      if (Loops.back().Trains)
+      if (Loops.back().Trains || FilesDecide)
         agree(S.Value, C);
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
         note("row-loop", S.Value, C, "loops over this rank's rows");

@@ -315,7 +315,7 @@ private:
         for (ir::ExprId Arg : expr(E).Args)
           PreparedLoaders.insert(R.object(Arg));
     for (const OptimizerRole &O : R.Optimizers) {
-      if (O.Var == None)
+      if (O.Var == None || !F.Reached.count(O.Function)) // half of a migration would be worse than none
         continue;
       if (preparedAlready(R.objectOfVar(O.Var))) {
         Prepared.insert(R.objectOfVar(O.Var));
@@ -360,7 +360,7 @@ private:
     for (auto &[Block, Prep] : ByBlock)
       place(Block, Prep);
     // Loaders that are made where no optimizer is, or into a member.
-    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
+    for (ir::FuncId Fn : F.Reached)
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
         const ir::Stmt &X = P.Code.Stmts[S];
         ir::VarId Var = None;
@@ -554,6 +554,8 @@ private:
       N.Nodes["like"] = expr(Like).Where;
       Out.add(std::move(N));
     }
+    for (ir::ExprId E : F.Once)
+      Out.add(factAt("file-change", "value", E));
     for (ir::ExprId E : F.Cuts)
       Out.add(factAt("own-batch", "batch", E));
     for (const auto &[E, Batch] : F.BatchSizes) {

@@ -105,10 +105,9 @@ void Reader::keep(size_t I, const std::string &Key, ReadUnit U) {
 }
 
 void Reader::noteSources(const ReadUnit &U) {
-  if (Checking)
-    return; // edited texts aren't what the run depends on: their originals are known
-  append_range(From.Own, U.Own);
-  From.System.insert(U.SystemList);
+  if (!Checking) // edited texts aren't what the run depends on: their originals are known
+    append_range(From.Own, U.Own);
+  From.System.insert(U.SystemList); // edited ones include the runtime's headers, too
 }
 
 /// Parses the units of `Jobs`, each in its own process; those that fail stay without a value.

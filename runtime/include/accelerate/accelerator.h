@@ -396,6 +396,21 @@ class ACCELERATE_API Accelerator : public Project {
     }
   }
 
+  /// Calls `function` on the main process alone, and returns on every process, when it has, what it returned there (a
+  /// number, or nothing): for what is to be done once, such as making a folder. It must not communicate. If it throws,
+  /// all do. (collective)
+  template <typename Function>
+  std::invoke_result_t<Function> once(Function&& function) const {
+    using Result = std::invoke_result_t<Function>;
+    if constexpr (std::is_void_v<Result>) {
+      detail::once([&] { function(); });
+    } else {
+      Result result{};
+      detail::once([&] { result = function(); });
+      return broadcast(result);
+    }
+  }
+
   /// The name under which to open an output file that there is to be one of: `path` on the main process,
   /// the null device on the others, so that what is written there needs no guard.
   std::string main_process_file(const std::string& path) const { return is_main_process() ? path : "/dev/null"; }

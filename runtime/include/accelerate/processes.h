@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <type_traits>
 #include <utility>
@@ -30,6 +31,8 @@ class ACCELERATE_API ProcessFirst {
 
 namespace detail {
 
+/// Calls `action` on the main process, and returns on all when it has; if it throws, throws on all.
+ACCELERATE_API void once(const std::function<void()>& action);
 ACCELERATE_API void set_trigger();
 ACCELERATE_API bool check_trigger();
 ACCELERATE_API torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim, const torch::Scalar& pad_index,

@@ -79,6 +79,10 @@ class Accelerator {
   Value max(const Value& x) const;
   template <typename Value>
   Value min(const Value& x) const;
+  template <typename Function>
+  std::invoke_result_t<Function> once(Function&& function) const {
+    return function();
+  }
   torch::Tensor all_reduce(const torch::Tensor& x) const;
   torch::Tensor all_gather(const torch::Tensor& rows) const;
   template <typename Value>
