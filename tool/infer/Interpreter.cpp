@@ -75,6 +75,12 @@ void Interpreter::once() {
 //===----------------------------------------------------------------------===//
 
 std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
+  if (Cuts.count(E) || OwnRows.count(E))
+    return std::nullopt; // this rank's rows, a tensor of their own
+  return named(E);
+}
+
+std::optional<Location> Interpreter::named(ir::ExprId E) {
   if (E == None)
     return std::nullopt;
   const ir::Expr &X = P.Code.Exprs[E];
@@ -382,7 +388,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     default:
       break;
     }
-    if (std::optional<Location> L = lvalue(E)) {
+    if (std::optional<Location> L = named(E)) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);

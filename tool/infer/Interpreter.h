@@ -46,9 +46,9 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   /// Losses weighted by class: the target, and what says the weights (a module, or arguments).
   std::map<ir::ExprId, std::pair<ir::ExprId, std::vector<ir::ExprId>>> ClassWeights;
-  std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
-  std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
-  std::set<ir::ExprId> Once;                      ///< calls that change files, for one process to make
+  std::set<ir::ExprId> Cuts;                   ///< batches that no loader made: each rank takes its rows there
+  std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
+  std::set<ir::ExprId> Once;                   ///< calls that change files, for one process to make
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
@@ -120,7 +120,9 @@ private:
   bool keepWhole(const Value &V);
   void points(const Location &L, ir::ExprId To);
   void separate(const Location &L);
+  /// Where an expression's value lies, if it has a place: what is written there is read there.
   std::optional<Location> lvalue(ir::ExprId E);
+  std::optional<Location> named(ir::ExprId E);
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
@@ -157,6 +159,7 @@ private:
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
+  bool countsRows(ir::ExprId E, int Hops = 4);
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
   Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
   Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
@@ -192,10 +195,11 @@ private:
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
   uint32_t named(const std::string &Name);
-  uint32_t rowsNamed(ir::ExprId Count);
+  uint32_t rowsNamed(ir::ExprId Count, int Hops = 4);
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
+  ir::ExprId carrier(ir::ExprId E, bool Inner) const;
   bool cut(ir::ExprId At, ir::StmtId Loop);
   bool cutBatch(const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole);
@@ -231,12 +235,12 @@ private:
   bool Exhausted = false;
 
   // Kept over runs.
-  std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
-  bool FilesDecide = false; ///< files are changed where something from outside decides: the ranks agree on all such
-  int OutsideChoices = 0;   ///< branches around that the ranks haven't agreed on
+  std::set<uint32_t> KeepWhole; ///< evaluation loaders that can't be shared out
+  bool FilesDecide = false;     ///< files are changed where something from outside decides: the ranks agree on all such
+  int OutsideChoices = 0;       ///< branches around that the ranks haven't agreed on
   std::set<ir::ExprId> Statements;     ///< expressions that are statements: nothing uses their value
   std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
-  std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
+  std::map<uint32_t, int> LeastRank;   ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to

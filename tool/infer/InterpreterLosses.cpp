@@ -82,8 +82,8 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
   if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2) { // (input, target, weight, …, index, …)
     auto Kind = [&](size_t I) { return P.Code.Exprs[X.Args[I]].Kind; };
-    Weighted |= P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && Kind(2) != ExprKind::List &&
-                Kind(2) != ExprKind::Construct;
+    Weighted |=
+        P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && Kind(2) != ExprKind::List && Kind(2) != ExprKind::Construct;
     Weighted |= X.Args.size() > 4 && integer(X.Args[4]) != -100;
   }
   if (Says("None") || Says("kNone"))

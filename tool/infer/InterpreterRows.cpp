@@ -44,17 +44,22 @@ std::string Interpreter::spelled(ir::ExprId E) const {
   return Text + ")";
 }
 
-uint32_t Interpreter::rowsNamed(ir::ExprId Count) {
+uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   if (std::optional<int64_t> N = integer(Count))
     return *N < 0 ? 0 : isBatchSize(Count) ? BatchRows : named("n:" + std::to_string(*N));
   // `x.size(0)`: the rows of x.
   const ir::Expr *X = &P.Code.Exprs[Count];
   while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
     X = &P.Code.Exprs[X->Args[0]];
+  if (X->Kind == ExprKind::Ref && Hops > 0)
+    if (auto It = Current.find(Location{X->Var, {}}); It != Current.end() && It->second.AssignedBy != None)
+      if (const ir::Expr &Made = P.Code.Exprs[It->second.AssignedBy]; Made.Kind == ExprKind::Call)
+        return rowsNamed(It->second.AssignedBy, Hops - 1);
   StringRef Name = X->Name;
-  if (X->Kind == ExprKind::Call && X->Object != None && Name == "at::Tensor::size" && X->Args.size() == 1 &&
-      integer(X->Args[0]) == 0)
-    return Last[X->Object].Rows;
+  if (X->Kind == ExprKind::Call && X->Object != None && Name.ends_with("::size") && X->Args.size() == 1 &&
+      P.Code.type(X->Object).Kind == TypeKind::Tensor)
+    if (std::optional<int64_t> Dim = integer(X->Args[0])) // positions, features: nothing that a batch has rows of
+      return *Dim == 0 ? Last[X->Object].Rows : NoRows;
   return isBatchSize(Count) ? BatchRows : named("n:" + spelled(Count));
 }
 
@@ -144,6 +149,45 @@ const Interpreter::Loop *Interpreter::stepLoop() const {
   return nullptr;
 }
 
+/// The tensor whose rows, all of them and in their order, the result of a call has: its first dimension, alone or
+/// merged with those behind it. None if there isn't one, or if its cut is `E`'s business as much.
+ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
+    return None;
+  ir::ExprId From = X.Object;
+  for (size_t I = 0; From == None && I != X.Args.size(); ++I)
+    if (X.Args[I] != None && P.Code.type(X.Args[I]).Kind == TypeKind::Tensor)
+      From = X.Args[I];
+  if (From == None || P.Code.type(From).Kind != TypeKind::Tensor)
+    return None;
+  auto Result = Last.find(E), Given = Last.find(From);
+  if (Result == Last.end() || Given == Last.end() || !Given->second.replicated() || Given->second.Trained)
+    return None;
+  if (Inner && Given->second.Rows > NoRows && Given->second.Rows == Result->second.Rows)
+    return From;
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  std::vector<ir::ExprId> Items;
+  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Arg) {
+    const ir::Expr &A = P.Code.Exprs[Arg];
+    if (A.Kind == ExprKind::List || A.Kind == ExprKind::Construct || A.Kind == ExprKind::Cast)
+      for (ir::ExprId Sub : A.Args)
+        Collect(Sub);
+    else if (P.Code.type(Arg).Kind == TypeKind::Integer)
+      Items.push_back(Arg);
+  };
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None)
+      Collect(Arg);
+  auto Starts = [&](int64_t N) { return !Items.empty() && integer(Items[0]) == N; };
+  if (Name == "flatten")
+    return Items.empty() || Starts(0) ? From : None;
+  if ((Name != "view" && Name != "reshape") || Items.empty() || (integer(Items[0]) && !Starts(-1)))
+    return None;
+  int Before = Given->second.Rank, After = Result->second.Rank;
+  return Items.size() == 1 || (Before >= 0 && After >= 0 && After < Before) ? From : None;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
@@ -158,6 +202,10 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
     if (X.Kind == ExprKind::Cast && !X.Args.empty() && X.Args[0] != None &&
         P.Code.type(X.Args[0]).Kind == P.Code.type(E).Kind) {
       E = X.Args[0];
+      continue;
+    }
+    if (ir::ExprId From = carrier(E, At > Step.Frame); From != None) {
+      E = From;
       continue;
     }
     if (X.Kind != ExprKind::Ref || X.Var == None)
@@ -184,8 +232,6 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
     bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
     if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared)
       return E;
-    if (Made.Kind != ExprKind::Ref)
-      return From;
     E = From;
   }
   return E;
@@ -325,9 +371,15 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
 
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
   Result.Edges.clear();
+  // Of fewer dimensions, it is broadcast along the first: none of its rows is the batch's.
+  bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
+  int Longest = -1;
+  for (ir::ExprId Operand : Operands)
+    Longest = std::max<int>(Longest, Last[Operand].Rank);
   if (Result.Trained)
     for (ir::ExprId Operand : Operands)
-      addEdges(Result, Last[Operand]);
+      if (!Beside || Last[Operand].Rank < 0 || Last[Operand].Rank == Longest)
+        addEdges(Result, Last[Operand]);
   const Loop *Step = Result.Trained ? stepLoop() : nullptr;
   if (!Step)
     return Result;

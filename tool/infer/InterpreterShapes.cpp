@@ -114,6 +114,27 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
   return Index;
 }
 
+/// Whether a size is this rank's number of rows, or a multiple of it: `x.size(0) * x.size(1)`.
+bool Interpreter::countsRows(ir::ExprId E, int Hops) {
+  if (eval(E).Kind == Placement::Extent)
+    return true;
+  const ir::Expr &X = P.Code.Exprs[E];
+  if (Hops == 0)
+    return false;
+  if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
+    return countsRows(X.Args[0], Hops);
+  if (X.Kind == ExprKind::Ref) {
+    auto It = Current.find(Location{X.Var, {}});
+    return It != Current.end() && It->second.AssignedBy != None && countsRows(It->second.AssignedBy, Hops - 1);
+  }
+  if (X.Kind != ExprKind::Binary || X.Name != "*")
+    return false;
+  for (auto [Rows, Times] : {std::pair(X.Args[0], X.Args[1]), std::pair(X.Args[1], X.Args[0])})
+    if (eval(Times).replicated() && countsRows(Rows, Hops - 1))
+      return true;
+  return false;
+}
+
 Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args) {
   Value Result = In.Tensors[0];
   bool Local = Result.Kind == Placement::Sharded;
@@ -130,7 +151,7 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     return Result;
   }
   bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
-  bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || eval(Shape[0]).Kind == Placement::Extent);
+  bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
   if (Result.Dim != 0)
     return Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
   Result.Narrowed = false;

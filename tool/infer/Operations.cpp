@@ -162,8 +162,7 @@ Error readRows(StringRef Path, function_ref<void(YamlFile &, const YamlValue &, 
         if (File->text(Item).empty())
           File->fail(Item.Where, "a name is wanted here");
         else if (!parseName(Item.Text, Name, Operation))
-          File->fail(Item.Where,
-                     "expected `name` or `name(parameter, parameter=default)`, not '" + Item.Text + "'");
+          File->fail(Item.Where, "expected `name` or `name(parameter, parameter=default)`, not '" + Item.Text + "'");
         else if (Annotates)
           Annotate(*File, Item, Kind.Text, Name, Operation.Parameters.empty() ? "" : Operation.Parameters[0].Name);
         else
@@ -186,15 +185,14 @@ void annotateRow(StringMap<OperationRow> &Rows, YamlFile &File, const YamlValue 
 
 Expected<OperationTable> OperationTable::load(StringRef RulesDir) {
   OperationTable Table;
-  if (Error E = readRows(
-          (RulesDir + "/operations.yaml").str(),
-          [&](YamlFile &File, const YamlValue &At, StringRef Name, OperationRow Row) {
-            if (!Table.Rows.try_emplace(Name, std::move(Row)).second)
-              File.fail(At.Where, "'" + Name.str() + "' stands in the table twice");
-          },
-          [&](YamlFile &File, const YamlValue &At, StringRef Key, StringRef Name, StringRef Option) {
-            annotateRow(Table.Rows, File, At, Key, Name, Option);
-          }))
+  if (Error E = readRows((RulesDir + "/operations.yaml").str(),
+                         [&](YamlFile &File, const YamlValue &At, StringRef Name, OperationRow Row) {
+                           if (!Table.Rows.try_emplace(Name, std::move(Row)).second)
+                             File.fail(At.Where, "'" + Name.str() + "' stands in the table twice");
+                         },
+                         [&](YamlFile &File, const YamlValue &At, StringRef Key, StringRef Name, StringRef Option) {
+                           annotateRow(Table.Rows, File, At, Key, Name, Option);
+                         }))
     return E;
   return Table;
 }

@@ -105,9 +105,11 @@ void Reader::keep(size_t I, const std::string &Key, ReadUnit U) {
 }
 
 void Reader::noteSources(const ReadUnit &U) {
-  if (!Checking) // edited texts aren't what the run depends on: their originals are known
-    append_range(From.Own, U.Own);
-  From.System.insert(U.SystemList); // edited ones include the runtime's headers, too
+  // Edited programs include the runtime's headers, too. Edited texts aren't what the run depends on: their originals
+  // are known.
+  copy_if(U.Own, std::back_inserter(From.Own),
+          [&](const Dependency &D) { return !Checking || !EditedTexts.count(D.Path); });
+  From.System.insert(U.SystemList);
 }
 
 /// Parses the units of `Jobs`, each in its own process; those that fail stay without a value.
@@ -141,6 +143,8 @@ void Reader::parse(const std::vector<size_t> &Jobs, const std::vector<std::strin
 std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
   DependencyCheck Check(Edited);
   Checking = !Edited.empty();
+  for (const auto &[Path, Text] : Edited)
+    EditedTexts.insert(Path);
   std::vector<std::optional<ir::Unit>> Read(P.Units.size());
   std::vector<size_t> Jobs;
   std::vector<std::string> Keys(P.Units.size());

@@ -73,6 +73,7 @@ private:
   std::vector<bool> Skip;
   std::vector<SkippedProgram> SkippedPrograms;
   bool Checking = false;
+  std::set<std::string> EditedTexts;
   std::map<size_t, std::string> Failures; ///< by unit: how its process ended
   llvm::StringMap<bool> ListHolds;
   Sources From;
