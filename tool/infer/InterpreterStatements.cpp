@@ -180,7 +180,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     }
   Value Made;
   if (X.Kind == ExprKind::Construct)
-    if (ir::FuncId F = P.callee(X); F != None) {
+    if (ir::FuncId F = P.callee(X); F != None && !P.Taught.givesBatch(X.Name)) {
       // An object of the project's own: its constructor writes the fields.
       Made = inlined(Init, X, F, Location{V, {}});
       return;
@@ -356,6 +356,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
     case LoopMode::Switch:
     case LoopMode::Plain:
       Item = eval(S.Value);
+      if (P.Taught.isLoader(P.Code.type(S.Value).Name)) // a batch of a loader that was taught
+        Filled.insert(Item.Rows = named("l:" + spelled(S.Value)));
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
         Item.Batch = L.Loader;
       if (Item.replicated() && Item.Rows == 0)
