@@ -93,7 +93,7 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
     return *V;
   if (const OperationRow *Own = Table.findOwn(X.Name))
     return withRows(E, X, &Own->Kind, operation(E, X, *Own, /*InPlace=*/false));
-  if (std::vector<ir::FuncId> Bodies = P.bodies(X); !Bodies.empty() && !P.Taught.givesBatch(X.Name))
+  if (std::vector<ir::FuncId> Bodies = P.bodies(X); !Bodies.empty())
     return dispatched(E, X, Bodies);
   if (X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("operator()")) {
     Value Callee = eval(X.Object);

@@ -180,7 +180,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     }
   Value Made;
   if (X.Kind == ExprKind::Construct)
-    if (ir::FuncId F = P.callee(X); F != None && !P.Taught.givesBatch(X.Name)) {
+    if (ir::FuncId F = P.callee(X); F != None) {
       // An object of the project's own: its constructor writes the fields.
       Made = inlined(Init, X, F, Location{V, {}});
       return;

@@ -12,7 +12,7 @@ namespace migrate {
 
 static bool isTaught(const Program &P, ir::FuncId F) {
   StringRef Name = P.Code.Functions[F].Qualified;
-  return P.Taught.isMainOnly(Name) || P.Taught.givesDevice(Name) || P.Taught.givesBatch(Name);
+  return P.Taught.isMainOnly(Name) || P.Taught.givesDevice(Name);
 }
 
 /// The functions that `From` may run, those left out that `Stop` says yes to.
@@ -47,7 +47,7 @@ TaughtBodies taughtBodies(const Program &P) {
   for (ir::FuncId F : reachable(P, Taught, [](ir::FuncId) { return false; }))
     if (!Own.count(F))
       Result.Only.insert(F);
-  // Devices and loaders are every rank's.
+  // Devices are every rank's.
   llvm::erase_if(Taught, [&](ir::FuncId F) { return !P.Taught.isMainOnly(P.Code.Functions[F].Qualified); });
   for (ir::FuncId F : reachable(P, Taught, [](ir::FuncId) { return false; }))
     if (Own.count(F))
