@@ -296,7 +296,7 @@ private:
   }
 
   int finish(raw_ostream &Printed, raw_ostream &Said) {
-    bool Waits = any_of(Final.Findings, [](const Finding &F) { return F.Level != Severity::Note; });
+    bool Waits = any_of(Final.Findings, [](const Finding &F) { return F.Level > Severity::Note; });
     if (O.InPlace && !Final.Texts.empty()) {
       if (!write())
         return Usage;

@@ -5,6 +5,7 @@
 #include "units/Dependencies.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -90,6 +91,8 @@ public:
     auto Clean = make_scope_exit([&] { sys::fs::remove_directories(Folder); });
     Folder = realPathOf(Folder);
     collect(Folder);
+    if (!configure(Folder))
+      return false;
     Project Tree;
     Tree.SourceRoot = Tree.DiffRoot = Folder.str().str();
     // Lines stay as rules write them.
@@ -112,10 +115,11 @@ public:
     std::string Printed, Said;
     raw_string_ostream PrintedOS(Printed), SaidOS(Said);
     if (!Cases.empty()) {
-      ReaderOptions Reading{Parsing, /*Prefilter=*/false, O.Cache, O.Isolate, O.Jobs, Identity};
+      ReaderOptions Reading{
+          Parsing, /*Prefilter=*/false, O.Cache, O.Isolate, O.Jobs, Identity + Here->patternsDigest()};
       StatusLine Status(Err, !O.Quiet);
-      Reader Units(Tree, Configured.patterns(), Reading, Status);
-      Result Final = Migrator(O, Tree, Configured, Parsing, Units, PrintedOS, SaidOS).run();
+      Reader Units(Tree, Here->patterns(), Reading, Status);
+      Result Final = Migrator(O, Tree, *Here, Parsing, Units, PrintedOS, SaidOS).run();
       for (const Case &C : Cases)
         check(C, Final, Tree);
     }
@@ -124,8 +128,11 @@ public:
     Out << "accelerate-migrate: " << Cases.size() - Failed << " of " << Cases.size()
         << (Cases.size() == 1 ? " example" : " examples") << " of " << Tested << (Tested == 1 ? " rule" : " rules")
         << " hold";
-    if (Without)
-      Out << "; " << Without << (Without == 1 ? " rule has none" : " rules have none");
+    if (Reasoned)
+      Out << "; " << Reasoned << (Reasoned == 1 ? " rule says" : " rules say") << " why there is none";
+    if (Without.size())
+      Out << "; " << Without.size() << (Without.size() == 1 ? " rule has none: " : " rules have none: ")
+          << llvm::join(Without, ", ");
     Out << "\n";
     return Failed == 0;
   }
@@ -144,13 +151,41 @@ private:
     return true;
   }
 
+  /// Writes the configurations of examples, and reads them as those of any program.
+  bool configure(StringRef Folder) {
+    std::vector<std::string> Sources;
+    for (const Case &C : Cases) {
+      Sources.push_back(C.Path);
+      StringRef Own = sys::path::parent_path(C.Path);
+      if (Own != Folder && (sys::fs::create_directory(Own) ||
+                            !write((Own + "/.accelerate-migrate.yaml").str(), C.Example->Configuration)))
+        return false;
+    }
+    ConfigurationOptions Found = Configured.options();
+    Found.Ignore = O.NoConfig;
+    Here.emplace(std::move(Found), Folder);
+    Here->find(Sources);
+    if (Error E = Here->load()) {
+      Err << "accelerate-migrate: error: in the configuration of an example: " << llvm::toString(std::move(E)) << "\n";
+      return false;
+    }
+    return true;
+  }
+
   void collect(StringRef Folder) {
     for (const Rule &R : Configured.of("").Rules.rules()) {
       if (realPathOf(sys::path::parent_path(R.Path)) != Dir)
         continue;
-      (R.Examples.empty() ? Without : Tested) += 1;
+      if (!R.Examples.empty())
+        ++Tested;
+      else if (!R.NoExample.empty())
+        ++Reasoned;
+      else
+        Without.push_back(R.Code + " " + R.Name);
       for (const RuleExample &E : R.Examples) {
-        Case C{&R, &E, (Folder + "/" + R.Code + "_" + Twine(E.Line) + ".cpp").str(), "", false};
+        std::string Stem = (R.Code + "_" + Twine(E.Line)).str();
+        // With a configuration of its own it has a folder of its own, which holds it.
+        Case C{&R, &E, (Folder + "/" + (E.Configuration.empty() ? "" : Stem + "/") + Stem + ".cpp").str(), "", false};
         C.Whole = E.Around.empty() && StringRef(E.Before).contains("main(");
         if (C.Whole) {
           C.Text = E.Before;
@@ -213,8 +248,10 @@ private:
   std::string Dir;
   const Configurations &Configured;
   raw_ostream &Out, &Err;
+  std::optional<Configurations> Here; ///< what is in force for examples
   std::vector<Case> Cases;
-  size_t Failed = 0, Tested = 0, Without = 0;
+  size_t Failed = 0, Tested = 0, Reasoned = 0;
+  std::vector<std::string> Without;
 };
 
 } // namespace

@@ -204,6 +204,9 @@ private:
   bool cutBatch(const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole);
   uint32_t ownRowsName(ir::ExprId E);
+  Value yielded(ir::ExprId E, const ir::Expr &X);
+  std::optional<Location> written(const ir::Expr &X, size_t I);
+  void fill(ir::ExprId E, const ir::Expr &X);
   void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
@@ -252,6 +255,8 @@ private:
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
   std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave
+  std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };

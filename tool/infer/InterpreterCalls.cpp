@@ -130,6 +130,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     notWhole(Saves ? "its loop saves" : "its loop logs", E);
     return Value::of(Placement::Replicated, E);
   }
+  if (X.Kind == ExprKind::Call && P.Taught.givesBatch(Name))
+    return yielded(E, X);
   if (Name == "std::move" || Name == "std::forward" || Name == "std::ref" || Name == "std::cref" ||
       Name == "std::as_const")
     return eval(X.Args[0]);
@@ -354,6 +356,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         if (Value V = eval(Arg); !V.replicated())
           write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't in the operation table", E), E);
   bool Collects = X.Object != None && isCollecting(X.Name);
+  if (X.Kind == ExprKind::Call && !Collects)
+    fill(E, X);
   for (ir::ExprId Arg : X.Args) {
     Value V = eval(Arg);
     if (V.Batch != None && P.Code.type(Arg).Kind == TypeKind::Tensor && X.Kind == ExprKind::Call && !Collects)

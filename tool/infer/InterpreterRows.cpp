@@ -67,7 +67,9 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
 uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op,
                              const std::vector<ir::ExprId> &Operands) {
   if (X.Kind == ExprKind::Index)
-    return P.Code.type(X.Object).Kind == TypeKind::Tensor ? 0 : named("i:" + spelled(E));
+    return P.Code.type(X.Object).Kind == TypeKind::Tensor ? 0
+           : Filled.count(Last[X.Object].Rows)            ? Last[X.Object].Rows
+                                                          : named("i:" + spelled(E));
   if (Operands.empty())
     return ownRowsName(E);
   uint32_t First = Last[Operands[0]].Rows;
@@ -293,6 +295,59 @@ void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::Ex
       ir::ExprId At = cutPoint(Operands[I], *Step);
       Restart |= OwnRows.insert(At).second || OwnRows.insert(Operands[I]).second;
     }
+  }
+}
+
+/// Where the call `X` may write a batch by its argument `I`.
+std::optional<Location> Interpreter::written(const ir::Expr &X, size_t I) {
+  TypeKind Kind = P.Code.type(X.Args[I]).Kind;
+  bool Holds =
+      Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container || Kind == TypeKind::Unknown;
+  return Holds && I < 32 && (X.Writable >> I & 1) ? lvalue(X.Args[I]) : std::nullopt;
+}
+
+/// A call of a loader that users have taught: what it returns and what it's given to fill is one batch, whole and alike
+/// on every rank, and every tensor in it has the batch's rows.
+Value Interpreter::yielded(ir::ExprId E, const ir::Expr &X) {
+  Value Batch = Value::of(Placement::Replicated, E);
+  Batch.Rows = named("l:" + (X.Object == None ? X.Name : spelled(X.Object)));
+  Filled.insert(Batch.Rows);
+  if (X.Object != None)
+    eval(X.Object);
+  for (size_t I = 0; I != X.Args.size(); ++I) {
+    if (std::optional<Location> L = written(X, I)) {
+      write(*L, Batch, None);
+      continue;
+    }
+    Value V = eval(X.Args[I]);
+    if (V.reducible() && numeric(X.Args[I]))
+      demandReplicated(X.Args[I], V, "given to a loader");
+    else if (!V.replicated())
+      note("opaque-loader", X.Args[I], V,
+           "this loader is given what differs between ranks, so its batches would differ");
+  }
+  if (P.Code.type(E).number())
+    Batch.Rows = NoRows;
+  return Batch;
+}
+
+/// What a call without a body, in a step on the program's own batches, does to variables that were declared empty: it
+/// fills them. The tensors of one object have the same rows; of two objects that isn't known.
+void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
+  if (!stepLoop())
+    return;
+  std::vector<Location> Empty;
+  for (size_t I = 0; I != X.Args.size(); ++I)
+    if (std::optional<Location> L = written(X, I))
+      if (Fills.count(X.Args[I]) || read(*L, X.Args[I]).Kind == Placement::Zero) {
+        Fills.insert(X.Args[I]);
+        Empty.push_back(*L);
+      }
+  for (const Location &L : Empty) {
+    Value Batch = Value::of(Placement::Replicated, E);
+    if (Empty.size() == 1)
+      Filled.insert(Batch.Rows = ownRowsName(E));
+    write(L, Batch, None);
   }
 }
 

@@ -360,6 +360,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
     case LoopMode::Switch:
     case LoopMode::Plain:
       Item = eval(S.Value);
+      if (P.Taught.isLoader(P.Code.type(S.Value).Name)) // a batch of a loader that was taught
+        Filled.insert(Item.Rows = named("l:" + spelled(S.Value)));
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
         Item.Batch = L.Loader;
       if (Item.replicated() && Item.Rows == 0)

@@ -336,7 +336,7 @@ void Roles::findLoaders() {
               StringRef(C.Name).ends_with("::end"))
             Over = C.Object;
         });
-      if (Over == None)
+      if (Over == None || P.Taught.isLoader(P.Code.type(Over).Name))
         return;
       LoaderRole &L = Loaders[object(Over)];
       L.Loops.push_back(S);

@@ -345,6 +345,7 @@ private:
         ir::Range At = Fn.Where;
         At.Begin = At.End = Fn.BodyBegin;
         Prep.Nodes["place"] = At;
+        Prep.Texts["behind"] = Fn.Where.End == Fn.BodyBegin + 1 ? "\n" : ""; // `{}`
         Out.add(std::move(Prep));
         continue;
       }

@@ -45,7 +45,13 @@ TaughtBodies taughtBodies(const Program &P) {
     return Result;
   std::set<ir::FuncId> Own = reachable(P, {P.Main}, [&](ir::FuncId F) { return isTaught(P, F); });
   for (ir::FuncId F : reachable(P, Taught, [](ir::FuncId) { return false; }))
-    (Own.count(F) ? Result.Shared : Result.Only).insert(F);
+    if (!Own.count(F))
+      Result.Only.insert(F);
+  // Devices are every rank's.
+  llvm::erase_if(Taught, [&](ir::FuncId F) { return !P.Taught.isMainOnly(P.Code.Functions[F].Qualified); });
+  for (ir::FuncId F : reachable(P, Taught, [](ir::FuncId) { return false; }))
+    if (Own.count(F))
+      Result.Shared.insert(F);
   return Result;
 }
 

@@ -10,8 +10,9 @@ namespace migrate {
 
 /// Bodies that taught functions run. What they do is known already: nothing in them is edited.
 struct TaughtBodies {
-  std::set<ir::FuncId> Only;   ///< nothing else runs these
-  std::set<ir::FuncId> Shared; ///< the program runs these by itself, too
+  std::set<ir::FuncId> Only; ///< nothing else runs these
+  std::set<ir::FuncId>
+      Shared; ///< the program runs these by itself, too, and the main process alone for loggers and saves
 };
 TaughtBodies taughtBodies(const Program &P);
 

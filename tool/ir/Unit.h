@@ -112,6 +112,7 @@ struct Expr {
   FuncId Func = None; ///< of lambdas
   ExprId Object = None;
   std::vector<ExprId> Args;
+  uint32_t Writable = 0; ///< of calls: bit I is set if parameter I is a reference or pointer to what isn't const
   bool NoReturn = false;
 };
 

@@ -35,6 +35,9 @@ void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
   Out.Exprs[Id].Name = qualifiedName(*F);
   Out.Exprs[Id].Callee = usrOf(F);
   noteDistributed(Out.Exprs[Id].Name, Out.Exprs[Id].Where);
+  for (unsigned I = 0; I != std::min(F->getNumParams(), 32u); ++I)
+    if (QualType Type = F->getParamDecl(I)->getType(); Type->isLValueReferenceType() || Type->isPointerType())
+      Out.Exprs[Id].Writable |= uint32_t(!Type->getPointeeType().isConstQualified()) << I;
   Out.Exprs[Id].NoReturn = F->isNoReturn() || F->hasAttr<NoReturnAttr>() || F->hasAttr<CXX11NoReturnAttr>();
 }
 

@@ -39,7 +39,10 @@ bool explain(const InForce &Here, StringRef CodeOrName, raw_ostream &Out, raw_os
     Out << "Safety: " << toString(R->How) << "\n\n";
   Out << "## Why\n\n" << StringRef(R->Why).trim() << "\n";
   for (const RuleExample &E : R->Examples) {
-    Out << "\n## Example\n\n```cpp\n" << StringRef(E.Before).rtrim() << "\n```\n";
+    Out << "\n## Example\n\n";
+    if (!E.Configuration.empty())
+      Out << "With this `.accelerate-migrate.yaml`\n\n```yaml\n" << StringRef(E.Configuration).rtrim() << "\n```\n\n";
+    Out << "```cpp\n" << StringRef(E.Before).rtrim() << "\n```\n";
     if (!E.After)
       Out << "\nis reported.\n";
     else if (*E.After == E.Before)
@@ -47,6 +50,8 @@ bool explain(const InForce &Here, StringRef CodeOrName, raw_ostream &Out, raw_os
     else
       Out << "\nbecomes\n\n```cpp\n" << StringRef(*E.After).rtrim() << "\n```\n";
   }
+  if (!R->NoExample.empty())
+    Out << "\n## Example\n\nNone: " << StringRef(R->NoExample).trim() << ".\n";
   return true;
 }
 

@@ -54,11 +54,13 @@ public:
     auto Names = [&](StringSet<> &Into) {
       return [&](const YamlValue &V) { File.each(V, [&](const YamlValue &Name) { name(Name, Into); }); };
     };
-    auto Loggers = Names(Out.Taught.Loggers), Saves = Names(Out.Taught.Saves), Devices = Names(Out.Taught.Devices);
+    auto Loggers = Names(Out.Taught.Loggers), Saves = Names(Out.Taught.Saves), Devices = Names(Out.Taught.Devices),
+         Loaders = Names(Out.Taught.Loaders);
     File.fields(File.root(), {{"rules", Rules},
                               {"disable", Disable},
                               {"safety", Safeties},
                               {"devices", Devices},
+                              {"loaders", Loaders},
                               {"loggers", Loggers},
                               {"saves", Saves}});
     if (Error E = File.takeError())

@@ -42,6 +42,7 @@ public:
 
   llvm::Error load();
 
+  const ConfigurationOptions &options() const { return O; }
   const InForce &of(llvm::StringRef Source) const;
   /// The patterns of all.
   const RuleSet &patterns() const { return Patterns; }

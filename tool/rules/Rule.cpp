@@ -62,6 +62,8 @@ public:
     auto ReadMessage = [&](const YamlValue &V) { Message = &V, R.Message = File.text(V); };
     auto ReadReplaces = [&](const YamlValue &V) { replaces(V); };
     auto ReadExamples = [&](const YamlValue &V) { File.each(V, [&](const YamlValue &E) { example(E); }); };
+    const YamlValue *NoExample = nullptr;
+    auto ReadNoExample = [&](const YamlValue &V) { NoExample = &V, R.NoExample = File.text(V); };
     File.fields(File.root(), {{"code", ReadCode, true},
                               {"name", ReadName, true},
                               {"summary", ReadSummary, true},
@@ -74,12 +76,15 @@ public:
                               {"edits", ReadEdits},
                               {"message", ReadMessage},
                               {"replaces", ReadReplaces},
-                              {"examples", ReadExamples}});
+                              {"examples", ReadExamples},
+                              {"no-example", ReadNoExample}});
     TextPlace Top = File.root().Where;
     if (R.Match.empty() == R.Fact.empty())
       File.fail(Top, "a rule needs either `match` or `fact`");
     if (R.Edits.empty() && R.Message.empty())
       File.fail(Top, "a rule without `edits` needs a `message`");
+    if (NoExample && R.Examples.size())
+      File.fail(NoExample->Where, "a rule has `examples`, or `no-example` and the reason");
     code(Code);
     if (Match && R.Match.size()) {
       matcher(*Match);
@@ -172,7 +177,8 @@ private:
       if (!StringRef(E.Around).contains("{example}"))
         File.fail(Text.Where, "the program around an example has `{example}` on a line of its own");
     };
-    File.fields(V, {{"before", Before, true}, {"after", After}, {"around", Around}});
+    auto Configuration = [&](const YamlValue &Text) { E.Configuration = File.text(Text); };
+    File.fields(V, {{"before", Before, true}, {"after", After}, {"around", Around}, {"configuration", Configuration}});
     R.Examples.push_back(std::move(E));
   }
 

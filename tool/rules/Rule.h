@@ -38,8 +38,9 @@ struct EditTemplate {
 struct RuleExample {
   std::string Before;
   std::optional<std::string> After;
-  std::string Around; ///< the program with a line `{example}`; empty: the usual one (Examples.h)
-  unsigned Line = 0;  ///< in the rule's file
+  std::string Around;        ///< the program with a line `{example}`; empty: the usual one (Examples.h)
+  std::string Configuration; ///< the text of its `.accelerate-migrate.yaml`, or empty
+  unsigned Line = 0;         ///< in the rule's file
 };
 
 struct Rule {
@@ -51,6 +52,7 @@ struct Rule {
   std::vector<std::string> Where;  ///< facts that must hold at the matched place
   std::vector<EditTemplate> Edits; ///< empty: the rule reports
   std::vector<RuleExample> Examples;
+  std::string NoExample; ///< why no single program can show it
   std::string Path;
   std::string Replaces; ///< code or name of the tool's own rule that this one stands for
   bool BuiltIn = true;

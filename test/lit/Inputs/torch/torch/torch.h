@@ -142,6 +142,8 @@ class TensorBase {
   bool is_cuda() const;
   bool requires_grad() const;
   template <typename T>
+  unsigned register_hook(T&& hook) const { return 0; }  // a lambda as an argument wants a definition
+  template <typename T>
   T* data_ptr() const;
 };
 
