@@ -60,6 +60,13 @@ std::string CMakeCache::get(StringRef Name) const {
   return "";
 }
 
+std::string CMakeCache::program() const {
+  if (std::string Same = get("CMAKE_COMMAND"); sys::fs::can_execute(Same))
+    return Same;
+  ErrorOr<std::string> Found = sys::findProgramByName("cmake");
+  return Found ? *Found : "";
+}
+
 /// `Path` below `To` if it is `From`, or below it; else empty.
 static std::string moved(StringRef Path, StringRef From, StringRef To) {
   if (From.empty() || !Path.consume_front(From) || (!Path.empty() && Path.front() != '/'))
@@ -111,11 +118,7 @@ std::string CMakeCache::initialCache(StringRef Source, StringRef Build) const {
 
 CMakeBuild::CMakeBuild(const CMakeCache &Cache, std::string Source, std::string Work, unsigned Jobs)
     : Cache(Cache), Source(std::move(Source)), Work(std::move(Work)), Build(this->Work + "/build"),
-      CMake(Cache.get("CMAKE_COMMAND")), Jobs(Jobs) {
-  if (!sys::fs::can_execute(CMake))
-    if (ErrorOr<std::string> Found = sys::findProgramByName("cmake"))
-      CMake = *Found;
-}
+      CMake(Cache.program()), Jobs(Jobs) {}
 
 static Error write(const std::string &Path, StringRef Text) {
   std::error_code EC = sys::fs::create_directories(sys::path::parent_path(Path));

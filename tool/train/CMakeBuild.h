@@ -22,6 +22,8 @@ public:
 
   /// The value of an entry; empty if there is none, or what it looked for wasn't found.
   std::string get(llvm::StringRef Name) const;
+  /// The CMake that has written it, else the one on the PATH; empty if there is none.
+  std::string program() const;
   /// A script for `cmake -C`: all that the user, an earlier run or a toolchain has set, but what CMake keeps for
   /// itself. Paths below the first of a pair of folders lead below its second instead, if they exist there (source
   /// folder) or aren't files (build folder).

@@ -55,6 +55,9 @@ Expected<TrainingCheck> TrainingCheck::prepare(const Options &O, const Project &
     return fail("--verify=train builds CMake projects, and this is none: " + llvm::toString(Cache.takeError()) +
                 ". Build it before and after, and compare both with `accelerate-cpp verify --original PROGRAM "
                 "--migrated PROGRAM -- ARGUMENTS`");
+  if (Cache->program().empty())
+    return fail("--verify=train builds with CMake, and there is none: neither '" + Cache->get("CMAKE_COMMAND") +
+                "', which has configured the project, nor cmake on the PATH");
   TrainingCheck Check(O, Tree, std::move(*Cache));
   Check.Verifier = findLauncher(O.Executable);
   if (Check.Verifier.empty())
