@@ -175,6 +175,9 @@ torch::Tensor share_tensor(const torch::Tensor& x, double weight) {
   }
   const double mine = holds_ghost() ? 0 : weight;
   const double total = reduce(mine);
+  if (total == 0) {
+    return x;  // nothing counts on any rank: what one process would have, usually not a number
+  }
   if (mine != 0) {
     return x * (mine / total);
   }
