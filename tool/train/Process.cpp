@@ -20,6 +20,15 @@ static void interrupt() {
     kill(-Running, SIGKILL);
 }
 
+Interruptible::Interruptible() {
+  Interrupted = 0;
+  sys::SetInterruptFunction(interrupt);
+}
+
+Interruptible::~Interruptible() { sys::SetInterruptFunction(nullptr); }
+
+bool Interruptible::interrupted() { return Interrupted != 0; }
+
 std::string Ended::describe() const {
   std::string Text = TimedOut   ? "no end after " + std::to_string(Seconds) + " s"
                      : Code < 0 ? std::string("ended by a signal")
@@ -36,8 +45,8 @@ Expected<Ended> runProcess(ArrayRef<std::string> Command, StringRef Log, unsigne
   SmallVector<StringRef, 16> Words(Command.begin(), Command.end());
   std::string Why;
   bool Failed = false;
-  Interrupted = 0;
-  sys::SetInterruptFunction(interrupt);
+  if (Interrupted)
+    return createStringError(inconvertibleErrorCode(), "interrupted");
   const auto Start = Clock::now();
   // Detached, it leads a group: what it starts ends with it.
   sys::ProcessInfo Child = sys::ExecuteNoWait(Words[0], Words, std::nullopt, {StringRef(""), Log, Log},
@@ -50,7 +59,6 @@ Expected<Ended> runProcess(ArrayRef<std::string> Command, StringRef Log, unsigne
     Running = 0;
     kill(-Child.Pid, SIGKILL);
   }
-  sys::SetInterruptFunction(nullptr);
   if (Interrupted)
     return createStringError(inconvertibleErrorCode(), "interrupted");
   if (Failed || Result.Code == -1)
@@ -60,7 +68,5 @@ Expected<Ended> runProcess(ArrayRef<std::string> Command, StringRef Log, unsigne
     Result.Output = (*Buffer)->getBuffer().str();
   return Result;
 }
-
-bool wasInterrupted() { return Interrupted != 0; }
 
 } // namespace migrate

@@ -19,13 +19,22 @@ struct Ended {
   unsigned Seconds = 0; ///< what it was given
 };
 
-/// Runs `Command`, whose first word is a path, with `Log` (a file that isn't there yet) for its output and nothing to
-/// read. What is still there after `Seconds` is ended, with all that it has started; so it is if the user interrupts
-/// us, which is an error as is a program that can't be started.
-llvm::Expected<Ended> runProcess(llvm::ArrayRef<std::string> Command, llvm::StringRef Log, unsigned Seconds);
+/// While one is there, a user who interrupts us ends the program that runs, with all that it has started, and not us:
+/// what is temporary can be removed.
+class Interruptible {
+public:
+  Interruptible();
+  ~Interruptible();
+  Interruptible(const Interruptible &) = delete;
+  Interruptible &operator=(const Interruptible &) = delete;
 
-/// Whether the last program ended because the user interrupted us.
-bool wasInterrupted();
+  static bool interrupted();
+};
+
+/// Runs `Command`, whose first word is a path, with `Log` (a file that isn't there yet) for its output and nothing to
+/// read. What is still there after `Seconds` is ended, with all that it has started. An error if it can't be started,
+/// or the user has interrupted us.
+llvm::Expected<Ended> runProcess(llvm::ArrayRef<std::string> Command, llvm::StringRef Log, unsigned Seconds);
 
 } // namespace migrate
 

@@ -159,6 +159,7 @@ static void refuse(const Configurations &Configured, Result &Final, ProgramResul
 }
 
 Error TrainingCheck::run(const Configurations &Configured, Result &Final, StatusLine &Status, raw_ostream &Said) const {
+  Interruptible Guard;
   SmallString<128> Path;
   if (std::error_code EC = fs::createUniqueDirectory("accelerate-migrate-train", Path))
     return fail("no temporary folder can be made: " + EC.message());
@@ -206,7 +207,7 @@ Error TrainingCheck::run(const Configurations &Configured, Result &Final, Status
       return fail("a copy of the original `" + Name + "` can't be built: " + llvm::toString(Original.takeError()));
     Show("building the migrated " + Name);
     Expected<std::string> Migrated = Builds[1].build(Name);
-    if (!Migrated && wasInterrupted())
+    if (!Migrated && Interruptible::interrupted())
       return Migrated.takeError();
     if (!Migrated) {
       Said << "accelerate-migrate: " << llvm::toString(Migrated.takeError()) << "\n";
