@@ -3,7 +3,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/StringSaver.h"
 #include <sys/resource.h>
 
 using namespace llvm;
@@ -35,8 +34,10 @@ static cl::opt<migrate::VerifyMode>
                                  "also built by CMake, run and compared by accelerate-cpp verify")),
            cl::init(migrate::VerifyMode::Parse), cl::cat(Category));
 static cl::opt<bool> NoVerify("no-verify", cl::desc("The same as --verify=none"), cl::cat(Category));
-static cl::opt<std::string> VerifyArgs("verify-args", cl::desc("With --verify=train: arguments of the programs"),
-                                       cl::value_desc("words"), cl::cat(Category));
+static cl::list<std::string> VerifyArgs("verify-args",
+                                        cl::desc("With --verify=train: arguments of the programs, or of one "
+                                                 "(program:words; may be repeated)"),
+                                        cl::value_desc("words"), cl::cat(Category));
 static cl::opt<std::string> VerifyFlags("verify-flags",
                                         cl::desc("With --verify=train: flags of accelerate-cpp verify, such as "
                                                  "'--ranks 2 --cpu --mask [0-9.]+s'"),
@@ -89,15 +90,6 @@ static const char *const Overview =
     "exit status: 0 nothing to do, or everything applied with --in-place; 1 edits or findings pending;\n"
     "             2 usage, configuration or rule error; 3 a unit could not be parsed; 4 verification failed";
 
-/// As a shell splits them.
-static std::vector<std::string> words(const std::string &Text) {
-  BumpPtrAllocator Memory;
-  StringSaver Saver(Memory);
-  SmallVector<const char *, 16> Words;
-  cl::TokenizeGNUCommandLine(Text, Saver, Words);
-  return {Words.begin(), Words.end()};
-}
-
 int main(int Argc, char **Argv) {
   InitLLVM Init(Argc, Argv);
   // Expressions nest as deep as somebody's generator makes them. The kernel leaves this much room to grow.
@@ -127,7 +119,7 @@ int main(int Argc, char **Argv) {
   }
   if (Verify != migrate::VerifyMode::Train || NoVerify)
     for (const cl::Option *Flag :
-         std::initializer_list<cl::Option *>{&VerifyArgs, &VerifyFlags, &VerifyCwd, &VerifyTimeout})
+         std::initializer_list<cl::Option *>{std::addressof(VerifyArgs), &VerifyFlags, &VerifyCwd, &VerifyTimeout})
       if (Flag->getNumOccurrences() != 0) {
         errs() << "accelerate-migrate: error: --" << Flag->ArgStr << " is for --verify=train\n";
         return migrate::Usage;
@@ -136,8 +128,8 @@ int main(int Argc, char **Argv) {
     errs() << "accelerate-migrate: error: --verify-timeout takes 1 to 604800 seconds\n";
     return migrate::Usage;
   }
-  O.VerifyArgs = words(VerifyArgs);
-  O.VerifyFlags = words(VerifyFlags);
+  O.VerifyArgs.assign(VerifyArgs.begin(), VerifyArgs.end());
+  O.VerifyFlags = VerifyFlags;
   O.VerifyCwd = VerifyCwd;
   O.VerifyTimeout = VerifyTimeout;
   O.BuildDir = BuildDir;

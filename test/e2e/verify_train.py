@@ -64,7 +64,7 @@ class Project:
 
 
 def right(project):
-    done = project.migrate("--verify=train")
+    done = project.migrate("--verify=train", "--verify-args=elsewhere", "--verify-args=train:'settings'")
     expect(done.returncode == 1 and "train: the migrated program trains as the original does" in done.stderr,
            "a verified diff and exit code 1", done)
     expect(done.stdout == project.migrate().stdout and "accelerator.backward(loss)" in done.stdout,
@@ -95,9 +95,9 @@ def wrong(project):
 def unknown(project):
     nowhere = project.options.work / "nowhere"
     nowhere.mkdir()
-    done = project.migrate("--in-place", "--verify=train", cwd=nowhere)
+    done = project.migrate("--in-place", "--verify=train", "--verify-args=a:b 'c d'", cwd=nowhere)
     expect(done.returncode == 2 and done.stdout == "", "no diff and exit code 2", done)
-    for text in ("`train` can't be compared: accelerate-cpp verify: exit code 3", "no settings/epochs.txt here",
+    for text in ("`train` can't be compared: accelerate-cpp verify: exit code 3", "no a:b/epochs.txt here",
                  "nothing was changed"):
         expect(text in done.stderr, text, done)
 

@@ -6,6 +6,7 @@
 #include "llvm/Support/Signals.h"
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 using namespace llvm;
 
@@ -17,7 +18,16 @@ static volatile std::sig_atomic_t Running = 0, Interrupted = 0;
 static void interrupt() {
   Interrupted = 1;
   if (Running != 0)
-    kill(-Running, SIGKILL);
+    kill(-Running, SIGTERM);
+}
+
+/// Ends what is left of a process's group. Asked first: Ninja's commands have groups of their own, which it ends
+/// itself.
+static void endGroup(pid_t Group) {
+  kill(-Group, SIGTERM);
+  for (int Tenths = 0; Tenths != 50 && kill(-Group, 0) == 0; ++Tenths)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  kill(-Group, SIGKILL);
 }
 
 Interruptible::Interruptible() {
@@ -57,7 +67,7 @@ Expected<Ended> runProcess(ArrayRef<std::string> Command, StringRef Log, unsigne
     Running = Child.Pid;
     Result.Code = sys::Wait(Child, Seconds, &Why).ReturnCode;
     Running = 0;
-    kill(-Child.Pid, SIGKILL);
+    endGroup(Child.Pid);
   }
   if (Interrupted)
     return createStringError(inconvertibleErrorCode(), "interrupted");

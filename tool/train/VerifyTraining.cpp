@@ -7,9 +7,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/StringSaver.h"
 
 using namespace llvm;
 namespace fs = llvm::sys::fs;
@@ -90,9 +92,31 @@ std::string TrainingCheck::findAccelerate() const {
   return "";
 }
 
+/// As a shell splits them.
+static std::vector<std::string> words(StringRef Text) {
+  BumpPtrAllocator Memory;
+  StringSaver Saver(Memory);
+  SmallVector<const char *, 16> Words;
+  cl::TokenizeGNUCommandLine(Text, Saver, Words);
+  return {Words.begin(), Words.end()};
+}
+
+/// Those that are for this program, else those that are for all.
+std::vector<std::string> TrainingCheck::arguments(StringRef Name) const {
+  std::string All;
+  for (StringRef Text : O.VerifyArgs) {
+    StringRef Target = Text.split(':').first;
+    if (Target == Name && Text.contains(':'))
+      return words(Text.drop_front(Name.size() + 1));
+    if (!Text.contains(':') || none_of(Tree.Units, [&](const UnitCommand &Unit) { return Unit.Target == Target; }))
+      All = Text.str();
+  }
+  return words(All);
+}
+
 /// Of `accelerate-cpp verify`. It runs in another folder than the user, so files are named by their whole paths.
 std::vector<std::string> TrainingCheck::flags() const {
-  std::vector<std::string> Flags = O.VerifyFlags;
+  std::vector<std::string> Flags = words(O.VerifyFlags);
   auto Absolute = [](StringRef File) {
     SmallString<256> Path(File);
     fs::make_absolute(Path);
@@ -121,7 +145,7 @@ Expected<bool> TrainingCheck::compare(const std::string &Name, const std::string
     for (const std::string &Entry : Inputs.entries())
       Command.push_back("--link=" + Entry);
     Command.push_back("--");
-    append_range(Command, O.VerifyArgs);
+    append_range(Command, arguments(Name));
     // Each run has the limit; there are the original (twice, if in doubt), one alone, and one for each of --ranks.
     Expected<Ended> Done = runProcess(Command, Runs + ".txt", 12 * O.VerifyTimeout + 300);
     if (!Done)

@@ -33,6 +33,7 @@ private:
   std::string launcher() const;
   std::string findAccelerate() const;
   std::vector<std::string> flags() const;
+  std::vector<std::string> arguments(llvm::StringRef Name) const;
   llvm::Expected<bool> compare(const std::string &Name, const std::string &Original, const std::string &Migrated,
                                RunFolder &Inputs, const std::string &Work, llvm::raw_ostream &Said) const;
 

@@ -5,11 +5,12 @@
 #include <iostream>
 
 // Reads from the folder that it runs in how often it sees its points.
-int main() {
+int main(int argc, char **argv) {
+  const std::string settings = argc > 1 ? argv[1] : "settings";
   int epochs = 0;
-  std::ifstream("settings/epochs.txt") >> epochs;
+  std::ifstream(settings + "/epochs.txt") >> epochs;
   if (epochs == 0) {
-    std::cerr << "no settings/epochs.txt here" << std::endl;
+    std::cerr << "no " << settings << "/epochs.txt here" << std::endl;
     return 1;
   }
   torch::manual_seed(7);
@@ -21,7 +22,7 @@ int main() {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   std::cout << std::fixed << std::setprecision(6);
   for (int epoch = 1; epoch <= epochs; ++epoch) {
-    for (auto& batch : *loader) {
+    for (auto &batch : *loader) {
       auto loss = torch::mse_loss(model(batch.data.narrow(1, 0, 3)), batch.data.narrow(1, 3, 1));
       optimizer.zero_grad();
       loss.backward();
