@@ -5,6 +5,7 @@
 #include "project/Git.h"
 #include "report/Explain.h"
 #include "report/Report.h"
+#include "train/VerifyTraining.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -32,6 +33,11 @@ public:
       return testRules();
     Tree = take(openProject(O.BuildDir, O.Sources, O.Flags));
     if (Failed || !recover())
+      return Usage;
+    if (O.Verify == VerifyMode::Train)
+      if (std::optional<TrainingCheck> Check = take(TrainingCheck::prepare(O, *Tree)))
+        Training.emplace(std::move(*Check));
+    if (Failed)
       return Usage;
     Configured.emplace(configuration(), Tree->DiffRoot);
     std::vector<std::string> Sources;
@@ -209,7 +215,8 @@ private:
 
   /// An unchanged tree gets the answer that it got before.
   std::optional<int> sayAgain() {
-    if (!O.Cache || !O.Dump.empty())
+    // Training depends on more than a key can hold: compilers, libraries, data.
+    if (!O.Cache || !O.Dump.empty() || Training)
       return std::nullopt;
     Key = runKey();
     std::unique_ptr<MemoryBuffer> Bytes = Runs.find(Key);
@@ -230,7 +237,7 @@ private:
 
   void remember(const std::string &Printed, const std::string &Said, int Code, const Reader &Units,
                 const std::map<std::string, std::string> &Read) {
-    if (!O.Cache || !O.Dump.empty() || !Units.sources().Known || Code == Usage)
+    if (!O.Cache || !O.Dump.empty() || Training || !Units.sources().Known || Code == Usage)
       return;
     StoredRun R;
     R.Out = Printed;
@@ -282,6 +289,13 @@ private:
     Reader Units(*Tree, Configured->patterns(), Reading, Status);
     Migrator M(O, *Tree, *Configured, Parsing, Units, PrintedOS, SaidOS);
     Final = M.run();
+    if (Training && !Final.Texts.empty())
+      if (Error E = Training->run(*Configured, Final, Status, SaidOS)) {
+        Status.clear();
+        Err << Said;
+        error(llvm::toString(std::move(E)) + "; nothing was changed");
+        return Usage;
+      }
     Status.clear();
     int Code = finish(PrintedOS, SaidOS);
     Out << Printed;
@@ -335,6 +349,7 @@ private:
   const Options &O;
   raw_ostream &Out, &Err;
   std::optional<Project> Tree;
+  std::optional<TrainingCheck> Training;
   std::optional<Configurations> Configured;
   ParseOptions Parsing;
   std::string Identity, Key;

@@ -19,13 +19,19 @@ enum ExitCode {
   Unverified = 4,  ///< the result failed verification
 };
 
-enum class VerifyMode { None, Parse, Compile };
+enum class VerifyMode { None, Parse, Compile, Train };
 
 struct Options {
   std::string BuildDir, RulesDir, ResourceDir, RuntimeInclude, Executable;
   std::vector<std::string> Sources, Flags;
   enum class Format { Diff, Json } Output = Format::Diff;
   VerifyMode Verify = VerifyMode::Parse;
+  /// For `VerifyMode::Train`: command lines of the programs ("words", or "program:words" for one of them) and flags of
+  /// `accelerate-cpp verify`; the folder that programs run in copies of (the current one if empty); seconds for each
+  /// run.
+  std::vector<std::string> VerifyArgs;
+  std::string VerifyFlags, VerifyCwd;
+  unsigned VerifyTimeout = 600;
   bool InPlace = false, AllowDirty = false, AllowErrors = false, Quiet = false, ListRules = false;
   std::vector<std::string> Rules; ///< folders of users' rules
   std::string Config;             ///< in place of the `.accelerate-migrate.yaml` that is found

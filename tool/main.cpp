@@ -29,9 +29,26 @@ static cl::opt<migrate::VerifyMode>
            cl::values(clEnumValN(migrate::VerifyMode::None, "none", "not at all"),
                       clEnumValN(migrate::VerifyMode::Parse, "parse", "parsed and migrated again (default)"),
                       clEnumValN(migrate::VerifyMode::Compile, "compile",
-                                 "also as the compiler reads it, bodies of all templates included")),
+                                 "also as the compiler reads it, bodies of all templates included"),
+                      clEnumValN(migrate::VerifyMode::Train, "train",
+                                 "also built by CMake, run and compared by accelerate-cpp verify")),
            cl::init(migrate::VerifyMode::Parse), cl::cat(Category));
 static cl::opt<bool> NoVerify("no-verify", cl::desc("The same as --verify=none"), cl::cat(Category));
+static cl::list<std::string> VerifyArgs("verify-args",
+                                        cl::desc("With --verify=train: arguments of the programs, or of one "
+                                                 "(program:words; may be repeated)"),
+                                        cl::value_desc("words"), cl::cat(Category));
+static cl::opt<std::string> VerifyFlags("verify-flags",
+                                        cl::desc("With --verify=train: flags of accelerate-cpp verify, such as "
+                                                 "'--ranks 2 --cpu --mask [0-9.]+s'"),
+                                        cl::value_desc("words"), cl::cat(Category));
+static cl::opt<std::string> VerifyCwd("verify-cwd",
+                                      cl::desc("With --verify=train: the folder that programs run in copies of "
+                                               "(default: the current one)"),
+                                      cl::value_desc("dir"), cl::cat(Category));
+static cl::opt<unsigned> VerifyTimeout("verify-timeout",
+                                       cl::desc("With --verify=train: seconds that a run may take (default: 600)"),
+                                       cl::value_desc("seconds"), cl::init(600), cl::cat(Category));
 static cl::opt<bool> NoPrefilter("no-prefilter", cl::desc("Parse programs without training, too"), cl::cat(Category));
 static cl::opt<bool> NoCache("no-cache",
                              cl::desc("Don't reuse what earlier runs have read of the project, and keep nothing"),
@@ -100,6 +117,21 @@ int main(int Argc, char **Argv) {
     errs() << "accelerate-migrate: error: --dump knows roles and placements, not '" << Dump << "'\n";
     return migrate::Usage;
   }
+  if (Verify != migrate::VerifyMode::Train || NoVerify)
+    for (const cl::Option *Flag :
+         std::initializer_list<cl::Option *>{std::addressof(VerifyArgs), &VerifyFlags, &VerifyCwd, &VerifyTimeout})
+      if (Flag->getNumOccurrences() != 0) {
+        errs() << "accelerate-migrate: error: --" << Flag->ArgStr << " is for --verify=train\n";
+        return migrate::Usage;
+      }
+  if (VerifyTimeout == 0 || VerifyTimeout > 604800) {
+    errs() << "accelerate-migrate: error: --verify-timeout takes 1 to 604800 seconds\n";
+    return migrate::Usage;
+  }
+  O.VerifyArgs.assign(VerifyArgs.begin(), VerifyArgs.end());
+  O.VerifyFlags = VerifyFlags;
+  O.VerifyCwd = VerifyCwd;
+  O.VerifyTimeout = VerifyTimeout;
   O.BuildDir = BuildDir;
   O.Sources.assign(Sources.begin(), Sources.end());
   O.InPlace = InPlace;

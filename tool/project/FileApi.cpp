@@ -1,5 +1,7 @@
 //===- FileApi.cpp --------------------------------------------------------===//
 #include "project/FileApi.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -38,8 +40,9 @@ static std::string codemodel(const std::string &Reply) {
   return "";
 }
 
-std::map<std::string, std::set<std::string>> targetsOf(StringRef BuildDir) {
-  std::map<std::string, std::set<std::string>> Uses;
+/// Shows what the reply's first configuration has of each target: its entry in the list, and its own file, if that can
+/// be read.
+static void forEachTarget(StringRef BuildDir, function_ref<void(const json::Object &, const json::Object *)> Show) {
   std::string Reply = (BuildDir + "/.cmake/api/v1/reply").str(), File = codemodel(Reply);
   std::optional<json::Value> Model = File.empty() ? std::nullopt : readJson(Reply + "/" + File);
   const json::Object *Root = Model ? Model->getAsObject() : nullptr;
@@ -48,23 +51,27 @@ std::map<std::string, std::set<std::string>> targetsOf(StringRef BuildDir) {
       Configurations && !Configurations->empty() ? Configurations->front().getAsObject() : nullptr;
   const json::Array *Targets = First ? First->getArray("targets") : nullptr;
   if (!Targets)
-    return {};
+    return;
+  for (const json::Value &Value : *Targets)
+    if (const json::Object *Target = Value.getAsObject()) {
+      std::optional<json::Value> Details = readJson(Reply + "/" + Target->getString("jsonFile").value_or(""));
+      Show(*Target, Details ? Details->getAsObject() : nullptr);
+    }
+}
+
+std::map<std::string, std::set<std::string>> targetsOf(StringRef BuildDir) {
+  std::map<std::string, std::set<std::string>> Uses;
   std::map<std::string, std::string> Names;               // by id
   std::map<std::string, std::vector<std::string>> Direct; // by name, ids
-  for (const json::Value &Value : *Targets) {
-    const json::Object *Target = Value.getAsObject();
-    if (!Target)
-      continue;
-    std::string Name = Target->getString("name").value_or("").str();
-    Names[Target->getString("id").value_or("").str()] = Name;
-    std::optional<json::Value> Details = readJson(Reply + "/" + Target->getString("jsonFile").value_or(""));
-    const json::Object *Object = Details ? Details->getAsObject() : nullptr;
+  forEachTarget(BuildDir, [&](const json::Object &Target, const json::Object *Details) {
+    std::string Name = Target.getString("name").value_or("").str();
+    Names[Target.getString("id").value_or("").str()] = Name;
     Direct[Name];
-    if (const json::Array *Dependencies = Object ? Object->getArray("dependencies") : nullptr)
+    if (const json::Array *Dependencies = Details ? Details->getArray("dependencies") : nullptr)
       for (const json::Value &Dependency : *Dependencies)
         if (const json::Object *D = Dependency.getAsObject())
           Direct[Name].push_back(D->getString("id").value_or("").str());
-  }
+  });
   for (const auto &[Name, Ids] : Direct) {
     std::vector<std::string> Work = {Name};
     for (size_t I = 0; I != Work.size(); ++I)
@@ -73,6 +80,22 @@ std::map<std::string, std::set<std::string>> targetsOf(StringRef BuildDir) {
           Work.push_back(Names[Id]);
   }
   return Uses;
+}
+
+std::map<std::string, std::string> programsOf(StringRef BuildDir) {
+  std::map<std::string, std::string> Programs;
+  forEachTarget(BuildDir, [&](const json::Object &Target, const json::Object *Details) {
+    if (!Details || Details->getString("type") != StringRef("EXECUTABLE"))
+      return;
+    const json::Array *Artifacts = Details->getArray("artifacts");
+    const json::Object *First = Artifacts && !Artifacts->empty() ? Artifacts->front().getAsObject() : nullptr;
+    SmallString<256> Path(First ? First->getString("path").value_or("") : "");
+    if (Path.empty())
+      return;
+    sys::fs::make_absolute(BuildDir, Path);
+    Programs[Target.getString("name").value_or("").str()] = Path.str();
+  });
+  return Programs;
 }
 
 } // namespace migrate

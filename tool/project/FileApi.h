@@ -14,6 +14,10 @@ namespace migrate {
 /// whoever has asked (an IDE, or `touch .cmake/api/v1/query/codemodel-v2` before configuring).
 std::map<std::string, std::set<std::string>> targetsOf(llvm::StringRef BuildDir);
 
+/// Executable target -> the path of its program, from the same reply (of the first configuration, if it tells of
+/// several).
+std::map<std::string, std::string> programsOf(llvm::StringRef BuildDir);
+
 } // namespace migrate
 
 #endif

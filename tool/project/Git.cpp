@@ -55,4 +55,21 @@ std::string uncommitted(StringRef Root, ArrayRef<std::string> Paths) {
   return "";
 }
 
+std::optional<std::vector<std::string>> workTreeFiles(StringRef Root) {
+  ErrorOr<std::string> Program = sys::findProgramByName("git");
+  if (!Program || gitRoot(Root).empty())
+    return std::nullopt;
+  std::vector<std::string> Files;
+  const StringRef Tracked[] = {"ls-files", "-z", "--cached", "--recurse-submodules"};
+  const StringRef Others[] = {"ls-files", "-z", "--others", "--exclude-standard"};
+  for (ArrayRef<StringRef> Args : {ArrayRef(Tracked), ArrayRef(Others)}) {
+    std::optional<std::string> Names = git(*Program, Root, Args);
+    if (!Names)
+      return std::nullopt;
+    for (auto [Name, Rest] = StringRef(*Names).split('\0'); !Name.empty(); std::tie(Name, Rest) = Rest.split('\0'))
+      Files.push_back(Name.str());
+  }
+  return Files;
+}
+
 } // namespace migrate
