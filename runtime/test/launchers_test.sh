@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# launchers_test.sh LAUNCHER PROGRAM [OUR_LAUNCHER]: the same program, unchanged, started by somebody else's launcher on
+# two ranks (torchrun, mpirun or mpiexec.hydra) trains as it does under ours, and an error on one rank ends it.
+set -uo pipefail
+launcher=$1 program=$2 ours=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+export OMP_NUM_THREADS=1 ACCELERATE_TIMEOUT=60
+failures=0
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+case $(basename "$launcher") in
+torchrun) start=("$launcher" --standalone --nproc_per_node=2 --no-python) ;;
+# Open MPI asks root whether it's meant, and counts cores, of which there may be one.
+mpirun*) start=("$launcher" --allow-run-as-root --oversubscribe -np 2) ;;
+mpiexec*) start=("$launcher" -n 2) ;;
+*)
+  echo "launchers_test.sh: unknown launcher $launcher" >&2
+  exit 2
+  ;;
+esac
+
+timeout 120 "${start[@]}" "$program" job "$folder/theirs" >"$folder/theirs.log" 2>&1 ||
+  fail "$launcher: $? $(cat "$folder/theirs.log")"
+timeout 120 "$ours" launch --no_config -q --cpu -n 2 -- "$program" job "$folder/ours" >"$folder/ours.log" 2>&1 ||
+  fail "accelerate-cpp: $? $(cat "$folder/ours.log")"
+# Two ranks each, so that the sums have one order: bit for bit.
+cmp "$folder/theirs/2/model.safetensors" "$folder/ours/2/model.safetensors" || fail "the weights differ"
+grep -q '^trained on 2$' "$folder/theirs.log" || fail "the main process didn't speak: $(cat "$folder/theirs.log")"
+[ "$(grep -c 'trained on' "$folder/theirs.log")" = 1 ] || fail "not one process spoke"
+
+SECONDS=0
+timeout 100 "${start[@]}" "$program" failing_job "$folder" >"$folder/failing.log" 2>&1 && fail "no failure is told"
+[ "$SECONDS" -lt 60 ] || fail "a failure takes $SECONDS s"
+grep -q 'rank 1 throws' "$folder/failing.log" || fail "the error isn't told: $(tail -5 "$folder/failing.log")"
+[ "$failures" = 0 ]
