@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "toys.h"
@@ -88,6 +89,48 @@ TEST_F(Differentiable, Extremes) {
   EXPECT_TRUE(torch::equal(accelerator.min(x), torch::tensor({0.0, 1.0 - n})));
   EXPECT_EQ(accelerator.max(torch::tensor(r == 0)).item<bool>(), true);
   EXPECT_EQ(accelerator.min(torch::tensor(r == 0)).item<bool>(), n == 1);
+}
+
+TEST_F(Differentiable, ShapesThatDiffer) {
+  const auto n = accelerator.num_processes();
+  if (n == 1) {
+    return;
+  }
+  // Gloo alone would add up what is there, or wait. After the error the ranks go on together.
+  const auto x = torch::ones({2 + accelerator.process_index()}, torch::requires_grad());
+  for (int64_t i = 0; i < 2; ++i) {
+    try {
+      accelerator.all_reduce(x);
+      ADD_FAILURE() << "no error";
+    } catch (const c10::Error& error) {
+      const std::string text = error.what_without_backtrace();
+      EXPECT_NE(text.find("all_reduce() differs between ranks: `all_reduce(): Float [2]` on rank 0, "
+                          "`all_reduce(): Float [3]` on rank 1"),
+                std::string::npos)
+          << text;
+    }
+    EXPECT_EQ(accelerator.reduce(1), n);
+  }
+  const auto rows = torch::ones({3, 2 + accelerator.process_index()}, torch::requires_grad());
+  EXPECT_THROW(accelerator.all_gather(rows), c10::Error);
+  EXPECT_EQ(accelerator.reduce(1), n);
+}
+
+TEST_F(Differentiable, GradientsOfEveryFloatingType) {
+  // Each rank's gradient of the mean over all of the sum: summed up, 1 in all places; in the type of x.
+  for (const auto type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kComplexFloat}) {
+    for (const int64_t length : {3, 70000}) {  // alone and in a buffer
+      const auto x = torch::ones({length}, torch::dtype(type)).requires_grad_();
+      const auto sum = accelerator.all_reduce(x);
+      EXPECT_EQ(sum.scalar_type(), type);
+      const auto n = static_cast<double>(accelerator.num_processes());
+      EXPECT_TRUE(torch::allclose(torch::real(sum).to(torch::kDouble), torch::full({length}, n, torch::kDouble)));
+      sum.backward(torch::full({length}, 1 / n, torch::dtype(type)));
+      EXPECT_TRUE(
+          torch::allclose(torch::real(x.grad()).to(torch::kDouble), torch::ones({length}, torch::kDouble), 1e-2))
+          << type << ' ' << length;
+    }
+  }
 }
 
 TEST_F(Differentiable, WantsRealNumbers) {
