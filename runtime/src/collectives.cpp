@@ -177,6 +177,9 @@ torch::Tensor share_tensor(const torch::Tensor& x, double weight) {
   }
   const double mine = holds_ghost() ? 0 : weight;
   const double total = reduce(mine);
+  if (total == 0) {
+    return x;  // nothing counts on any rank: what one process would have, usually not a number
+  }
   return mine == 0 ? nothing_of(x) : x * (mine / total);
 }
 

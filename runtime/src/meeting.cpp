@@ -60,9 +60,7 @@ bool wait_until(Clock::time_point deadline, Done done) {
 class Meeting {
  public:
   explicit Meeting(const Environment& environment)
-      : environment_(environment), deadline_(Clock::now() + environment.timeout) {
-    restarts_ = environment.restart.empty() ? 0 : std::stoll(environment.restart);
-  }
+      : environment_(environment), deadline_(Clock::now() + environment.timeout) {}
 
   void run() {
     for (;; std::this_thread::sleep_for(kLongestPause)) {
@@ -164,7 +162,7 @@ class Meeting {
   }
 
   const Environment environment_;
-  int64_t restarts_ = 0;
+  const int64_t restarts_ = number("TORCHELASTIC_RESTART_COUNT").value_or(0);
   const Clock::time_point deadline_;
 };
 

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "toys.h"
@@ -77,6 +79,48 @@ TEST_F(Differentiable, ShareByWeight) {
         const auto mean = ((output - target).pow(2) * mask).sum() / mask.sum().clamp_min(1);
         return accelerator.all_reduce(accelerator.share(mean, accelerate::Weight(mask.sum())));
       });
+}
+
+TEST_F(Differentiable, ShareByClass) {
+  namespace F = torch::nn::functional;
+  const auto weights = torch::tensor({0.25, 3.0}, torch::kDouble);
+  // Of the last row no loss counts, unless it is the only one; where ranks have one row each, one has none that counts.
+  const auto classes = [](const torch::Tensor& target) {
+    return torch::where(target.select(1, 1) > 0.97, -1, (target.select(1, 0) > 0.5).to(torch::kLong));
+  };
+  const torch::nn::CrossEntropyLoss criterion(torch::nn::CrossEntropyLossOptions().weight(weights).ignore_index(-1));
+  const auto options = F::NLLLossFuncOptions().ignore_index(-1);
+  using accelerate::class_weight;
+  const std::vector<std::pair<Loss, std::function<accelerate::Weight(const torch::Tensor&)>>> losses = {
+      {[&](const torch::Tensor& x, const torch::Tensor& t) { return torch::nn::CrossEntropyLoss(criterion)(x, t); },
+       [&](const torch::Tensor& t) { return class_weight(t, criterion); }},
+      {[&](const torch::Tensor& x, const torch::Tensor& t) { return F::nll_loss(x.log_softmax(1), t, options); },
+       [&](const torch::Tensor& t) { return class_weight(t, options); }},
+      {[&](const torch::Tensor& x, const torch::Tensor& t) {
+         return torch::cross_entropy_loss(x, t, weights, torch::Reduction::Mean, -1, 0.1);
+       },
+       [&](const torch::Tensor& t) { return class_weight(t, weights, torch::Reduction::Mean, -1, 0.1); }},
+      {[&](const torch::Tensor& x, const torch::Tensor& t) {
+         return torch::nll_loss(x.log_softmax(1), t, {}, torch::Reduction::Mean, -1);
+       },
+       [&](const torch::Tensor& t) { return class_weight(t, {}, torch::Reduction::Mean, -1); }},
+      {[&](const torch::Tensor& x, const torch::Tensor& t) {  // probabilities
+         return torch::cross_entropy_loss(x, torch::one_hot(t + 1, 3).narrow(1, 1, 2).to(torch::kDouble), weights);
+       },
+       [&](const torch::Tensor& t) {
+         return class_weight(torch::one_hot(t + 1, 3).narrow(1, 1, 2).to(torch::kDouble), weights);
+       }}};
+  for (const auto& [loss, weight] : losses) {
+    expect_the_same([&](const torch::Tensor& output, const torch::Tensor& target) { return loss(output, classes(target)); },
+                    [&](const torch::Tensor& output, const torch::Tensor& target) {
+                      const auto t = classes(target);
+                      return accelerator.all_reduce(accelerator.share(loss(output, t), weight(t)));
+                    });
+  }
+  if (accelerator.num_processes() > 1) {
+    // Nothing counts on any rank: what one process would have.
+    EXPECT_TRUE(accelerator.share(torch::tensor(NAN), accelerate::Weight(0)).isnan().item<bool>());
+  }
 }
 
 TEST_F(Differentiable, Extremes) {

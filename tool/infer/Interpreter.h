@@ -44,6 +44,8 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
   std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
   std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
+  /// Losses weighted by class: the target, and what says the weights (a module, or arguments).
+  std::map<ir::ExprId, std::pair<ir::ExprId, std::vector<ir::ExprId>>> ClassWeights;
   std::set<ir::ExprId> Cuts;                      ///< batches that no loader made: each rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes;    ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::FuncId> Reached;
@@ -53,7 +55,8 @@ struct Findings {
 
 /// Whether a coercion of a value that is equal on all ranks gives that value again.
 inline bool keepsWhole(llvm::StringRef How) {
-  return How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean";
+  return How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean" ||
+         How == "class-weight";
 }
 
 class Interpreter {
@@ -146,6 +149,8 @@ private:
   // Operations (InterpreterOperations.cpp, InterpreterShapes.cpp)
   Value apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  Value byClass(ir::ExprId E, const ir::Expr &X, const Operands &In);
+  bool repeatable(ir::ExprId E) const;
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
@@ -225,6 +230,7 @@ private:
 
   // Kept over runs.
   std::set<uint32_t> KeepWhole;                                     ///< evaluation loaders that can't be shared out
+  std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;

@@ -225,6 +225,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
       Restart = true;
     return rowsCut(E, Args.empty() ? Value() : Args[0]);
   }
+  if (Name == "share" && Args.size() == 2 && Args[0].Kind != Placement::Own)
+    return Value::partial(true, E);
   if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
   return Value::of(Placement::Replicated, E);

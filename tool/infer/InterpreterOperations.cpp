@@ -48,31 +48,45 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
   };
   for (ir::ExprId Arg : X.Args)
     Collect(Arg);
-  int Dim = 0, To = 0; // dimensions of the operand that are passed, and of the result
-  for (ir::ExprId Item : Items) {
-    const ir::Expr &A = P.Code.Exprs[Item];
-    StringRef Type = P.Code.type(Item).Name;
+  int Dim = 0, To = 0; // dimensions of the operand that are passed before the batch's, and of the result
+  int Added = 0;
+  bool Passed = false, Counted = true;
+  for (size_t I = 0; I != Items.size(); ++I) {
+    const ir::Expr &A = P.Code.Exprs[Items[I]];
+    StringRef Type = P.Code.type(Items[I]).Name;
     if (StringRef(A.Name).ends_with("None") || Type.ends_with("nullopt_t")) {
-      ++To;
+      To += !Passed;
+      ++Added;
     } else if (Type.ends_with("indexing::Slice")) {
-      if (Dim == V.Dim) {
+      if (!Passed && Dim == V.Dim) {
         if (!A.Args.empty())
           return Value::unknown("takes some rows of a batch by number", E);
-        break;
+        Passed = true;
+      } else if (!Passed) {
+        ++Dim, ++To;
       }
-      ++Dim, ++To;
-    } else if (P.Code.type(Item).Kind == TypeKind::Integer) {
-      if (Dim == V.Dim)
+    } else if (Type.ends_with("EllipsisIndexType") || (A.Kind == ExprKind::Literal && A.Name == "...")) {
+      if (!Passed && I + 1 != Items.size() && locate(V, -int64_t(Items.size() - I - 1)) != Side::Behind)
+        return Value::unknown("indexes a batch from the end where its rows may be meant", E);
+      Passed = true;
+    } else if (P.Code.type(Items[I]).Kind == TypeKind::Integer) {
+      if (!Passed && Dim == V.Dim)
         return Value::unknown("picks rows of a batch by number", E);
-      ++Dim;
+      Dim += !Passed;
+      --Added;
+    } else if (Passed && eval(Items[I]).replicated()) {
+      Counted = false;
     } else {
       return Value::unknown("indexes a batch in a way that isn't followed", E);
     }
-    if (Dim > V.Dim)
-      break;
   }
   V.Dim = V.Dim - Dim + To;
-  V.Rank = -1;
+  if (Counted)
+    V.addToRank(Added);
+  else
+    V.forgetRank();
+  V.Narrowed |= Added < 0;
+  V.Least = std::max<int8_t>(V.Least, V.Dim + 1);
   return V;
 }
 
@@ -585,37 +599,6 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::Wrapper:
     return contained(E, X, Row, In);
   }
-  return Result;
-}
-
-//===----------------------------------------------------------------------===//
-// Losses
-//===----------------------------------------------------------------------===//
-
-Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
-  Value Rows =
-      Row.Kind == Operation::Loss ? besideRows(In.Values, E) : contract(Row.Signatures, Row.Of, In.Tensors, E, X.Name);
-  if (Rows.Kind != Placement::Sharded)
-    return Rows;
-  auto Says = [&](const char *Text) {
-    bool Found = In.Maker != None && saysAnywhere(In.Maker, Text);
-    for (ir::ExprId Arg : X.Args)
-      Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
-    return Found;
-  };
-  // Only losses over classes divide by the weights of the rows that they were given.
-  bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
-  if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2 &&
-      P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && P.Code.Exprs[X.Args[2]].Kind != ExprKind::List &&
-      P.Code.Exprs[X.Args[2]].Kind != ExprKind::Construct)
-    Weighted = true;
-  if (Says("None") || Says("kNone"))
-    return Rows;
-  bool Sum = Says("Sum") || Says("kSum");
-  if (Weighted && !Sum)
-    return Value::unknown("is a mean weighted by class or index, whose weights differ between ranks", E);
-  Value Result = Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
-  Result.setRank(0);
   return Result;
 }
 

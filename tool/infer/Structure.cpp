@@ -516,8 +516,17 @@ private:
         Out.add(std::move(A));
         continue;
       }
-      Fact M = fact(How == "broadcast" ? "outside-value" : ("metric-" + How).c_str(), functionOf(E));
+      Fact M = fact(How == "broadcast"      ? "outside-value"
+                    : How == "class-weight" ? "class-weight"
+                                            : ("metric-" + How).c_str(),
+                    functionOf(E));
       M.Nodes["value"] = expr(E).Where;
+      if (auto It = F.ClassWeights.find(E); It != F.ClassWeights.end()) {
+        std::string Weights = Text(expr(It->second.first).Where);
+        for (ir::ExprId W : It->second.second)
+          Weights += ", " + Text(expr(W).Where);
+        M.Texts["weights"] = Weights;
+      }
       if (inInitializer(E))
         useTemporaryHandle(M);
       if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)

@@ -10,6 +10,7 @@
 #include <accelerate/prepare.h>
 #include <accelerate/processes.h>
 #include <accelerate/project.h>
+#include <accelerate/weight.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -26,15 +27,6 @@ namespace accelerate {
 enum class Reduction {
   Mean,  ///< a mean over this rank's rows (the default)
   Sum,   ///< a sum over this rank's rows
-};
-
-/// The weight of this rank's mean in the global mean, where that isn't the row count: a number of
-/// tokens, the sum of a mask. backward() adds the ranks' weights up (one small all-reduce).
-struct Weight {
-  explicit Weight(double weight) : value(weight) {}
-  /// A tensor of one element of any type; reading it waits for the device.
-  explicit Weight(const torch::Tensor& weight) : value(weight.item<double>()) {}
-  double value;
 };
 
 /// A handle on the process's part in the job: cheap to make, to copy and to throw away. The first one

@@ -23,6 +23,15 @@ struct Weight {
   double value;
 };
 
+Weight class_weight(const torch::Tensor& target, const std::optional<torch::Tensor>& weight, int64_t reduction = 1,
+                    int64_t ignore_index = -100, double label_smoothing = 0);
+template <typename Options>
+auto class_weight(const torch::Tensor& target, const Options& options)
+    -> std::enable_if_t<std::is_convertible_v<decltype(options.ignore_index()), int64_t>, Weight>;
+template <typename Module>
+auto class_weight(const torch::Tensor& target, const Module& criterion)
+    -> std::enable_if_t<std::is_convertible_v<decltype(criterion->options.ignore_index()), int64_t>, Weight>;
+
 class Accelerator {
  public:
   Accelerator();

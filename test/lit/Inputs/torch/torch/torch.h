@@ -564,10 +564,14 @@ struct CrossEntropyLossOptions {
   CrossEntropyLossOptions& reduction(const Reduction& reduction);
   CrossEntropyLossOptions& weight(const Tensor& weight);
   CrossEntropyLossOptions& ignore_index(const int64_t& index);
+  const Tensor& weight() const;
+  const int64_t& ignore_index() const;
 };
 class CrossEntropyLossImpl : public Module {
  public:
   explicit CrossEntropyLossImpl(CrossEntropyLossOptions options = {});
+  CrossEntropyLossOptions options;
+  Tensor weight;
   Tensor forward(const Tensor& input, const Tensor& target);
 };
 TORCH_MODULE(CrossEntropyLoss);

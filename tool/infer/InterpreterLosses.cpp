@@ -1,0 +1,99 @@
+//===- InterpreterLosses.cpp - Losses over the rows of a batch -------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// Whether an expression may be written, and so be run, a second time: it names something, or reads of what it names.
+bool Interpreter::repeatable(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  switch (X.Kind) {
+  case ExprKind::Ref:
+  case ExprKind::Field:
+  case ExprKind::Literal:
+  case ExprKind::This:
+    break;
+  case ExprKind::List:
+  case ExprKind::Construct:
+  case ExprKind::Cast:
+  case ExprKind::Unary:
+    if (X.Name == "++" || X.Name == "--")
+      return false;
+    break;
+  case ExprKind::Call: {
+    // A tensor's operation that leaves it as it is, a setter of options that were just made.
+    bool Options = StringRef(P.Code.type(E).Name).contains("Options");
+    StringRef Name = X.Name;
+    if (!Options && (!Name.consume_front("at::Tensor::") || Name.ends_with("_") || Name == "backward"))
+      return false;
+    if (Options && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)
+      return false;
+    break;
+  }
+  default:
+    return false;
+  }
+  return (X.Object == None || repeatable(X.Object)) &&
+         llvm::all_of(X.Args, [&](ir::ExprId Arg) { return repeatable(Arg); });
+}
+
+/// A mean that counts its rows by the weight of their class: its share of the whole, if the weights can be named again.
+Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
+  Value Result = Value::of(Placement::Mean, E);
+  Result.setRank(0);
+  if (WeightedShares.empty())
+    for (const ir::Expr &Call : P.Code.Exprs)
+      if (StringRef(Call.Name).ends_with("Accelerator::share") && Call.Args.size() == 2)
+        WeightedShares.insert(Call.Args[0]);
+  if (WeightedShares.count(E)) // a migrated loss, within its `share`
+    return Result;
+  std::vector<ir::ExprId> Weights(X.Args.begin() + std::min<size_t>(2, X.Args.size()), X.Args.end());
+  if (In.Maker != None)
+    Weights = {In.Maker};
+  if (X.Args.size() < 2 || !repeatable(X.Args[1]) ||
+      !llvm::all_of(Weights, [&](ir::ExprId W) { return repeatable(W); }))
+    return Value::unknown("is a mean weighted by class or index; give its target and its weights names", E);
+  if (!coerce(E, "class-weight", Result))
+    return Value::unknown("is a mean weighted by class or index where not every rank comes along", E);
+  Out.ClassWeights[E] = {X.Args[1], Weights};
+  Result = Value::partial(true, E);
+  Result.setRank(0);
+  return Result;
+}
+
+Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
+  Value Rows =
+      Row.Kind == Operation::Loss ? besideRows(In.Values, E) : contract(Row.Signatures, Row.Of, In.Tensors, E, X.Name);
+  if (Rows.Kind != Placement::Sharded)
+    return Rows;
+  auto Says = [&](const char *Text) {
+    bool Found = In.Maker != None && saysAnywhere(In.Maker, Text);
+    for (ir::ExprId Arg : X.Args)
+      Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
+    return Found;
+  };
+  // Only losses over classes divide by the weights of the rows that they were given.
+  bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
+  if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2) { // (input, target, weight, …, index, …)
+    auto Kind = [&](size_t I) { return P.Code.Exprs[X.Args[I]].Kind; };
+    Weighted |= P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && Kind(2) != ExprKind::List &&
+                Kind(2) != ExprKind::Construct;
+    Weighted |= X.Args.size() > 4 && integer(X.Args[4]) != -100;
+  }
+  if (Says("None") || Says("kNone"))
+    return Rows;
+  bool Sum = Says("Sum") || Says("kSum");
+  if (Weighted && !Sum)
+    return byClass(E, X, In);
+  Value Result = Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
+  Result.setRank(0);
+  return Result;
+}
+
+} // namespace migrate
