@@ -158,6 +158,9 @@ torch::Tensor global_like(const torch::Tensor& x) {
 }
 
 at::Tensor nothing_of(const at::Tensor& x) {
+  if (x.is_complex()) {  // which nan_to_num() doesn't take
+    return at::view_as_complex(nothing_of(at::view_as_real(x.resolve_conj())));
+  }
   return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
 }
 

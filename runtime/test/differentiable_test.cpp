@@ -111,11 +111,12 @@ TEST_F(Differentiable, ShareByClass) {
          return class_weight(torch::one_hot(t + 1, 3).narrow(1, 1, 2).to(torch::kDouble), weights);
        }}};
   for (const auto& [loss, weight] : losses) {
-    expect_the_same([&](const torch::Tensor& output, const torch::Tensor& target) { return loss(output, classes(target)); },
-                    [&](const torch::Tensor& output, const torch::Tensor& target) {
-                      const auto t = classes(target);
-                      return accelerator.all_reduce(accelerator.share(loss(output, t), weight(t)));
-                    });
+    expect_the_same(
+        [&](const torch::Tensor& output, const torch::Tensor& target) { return loss(output, classes(target)); },
+        [&](const torch::Tensor& output, const torch::Tensor& target) {
+          const auto t = classes(target);
+          return accelerator.all_reduce(accelerator.share(loss(output, t), weight(t)));
+        });
   }
   if (accelerator.num_processes() > 1) {
     // Nothing counts on any rank: what one process would have.
@@ -161,18 +162,25 @@ TEST_F(Differentiable, ShapesThatDiffer) {
 }
 
 TEST_F(Differentiable, GradientsOfEveryFloatingType) {
-  // Each rank's gradient of the mean over all of the sum: summed up, 1 in all places; in the type of x.
-  for (const auto type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kComplexFloat}) {
-    for (const int64_t length : {3, 70000}) {  // alone and in a buffer
-      const auto x = torch::ones({length}, torch::dtype(type)).requires_grad_();
-      const auto sum = accelerator.all_reduce(x);
-      EXPECT_EQ(sum.scalar_type(), type);
-      const auto n = static_cast<double>(accelerator.num_processes());
-      EXPECT_TRUE(torch::allclose(torch::real(sum).to(torch::kDouble), torch::full({length}, n, torch::kDouble)));
-      sum.backward(torch::full({length}, 1 / n, torch::dtype(type)));
-      EXPECT_TRUE(
-          torch::allclose(torch::real(x.grad()).to(torch::kDouble), torch::ones({length}, torch::kDouble), 1e-2))
-          << type << ' ' << length;
+  // Each rank's gradient is that of a mean over the ranks: summed up, 1 in all places, and nothing on a ghost.
+  const auto n = accelerator.num_processes();
+  for (const int64_t real : {n, int64_t{1}}) {
+    accelerator.shard(torch::ones({real}));
+    const bool ghost = accelerator.process_index() >= real;
+    for (const auto type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kComplexFloat}) {
+      for (const int64_t length : {3, 70000}) {  // as double, and as it is
+        const auto x = torch::ones({length}, torch::dtype(type)).requires_grad_();
+        const auto sum = accelerator.all_reduce(x);
+        EXPECT_EQ(sum.scalar_type(), type);
+        const auto expect = [&](const torch::Tensor& value, int64_t expected) {
+          const auto number = (value.is_complex() ? torch::real(value) : value).to(torch::kDouble);
+          EXPECT_TRUE(torch::allclose(number, torch::full({length}, expected, torch::kDouble), 1e-2))
+              << type << ' ' << length << ' ' << real;
+        };
+        expect(sum.detach(), real);
+        sum.backward(torch::full({length}, 1.0 / static_cast<double>(n), torch::dtype(type)));
+        expect(x.grad(), ghost ? 0 : 1);
+      }
     }
   }
 }

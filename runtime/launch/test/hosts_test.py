@@ -140,6 +140,8 @@ def check_whole_job_and_restarts(hosts, launcher, program, folder):
 def check_same_number(hosts, launcher, program, folder):
     codes, _ = ends([hosts.launch(machine, launcher, program, folder, number=0) for machine in range(2)])
     assert 0 not in codes, f"two hosts with the same number ended with {codes}"
+    said = "".join(output_of(folder, machine) for machine in range(2))
+    assert re.search(r"there is a rank of this number already \(process \d+ on host-[01]\)", said), "it isn't said why"
     print("two hosts with the same number: passed", flush=True)
 
 
