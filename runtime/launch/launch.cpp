@@ -209,8 +209,9 @@ void AddLaunchCommand(CLI::App& app, const std::vector<std::string>& program, Ac
       "overrules the configuration: --config_file, else ./accelerate.yaml, else the file that `config` writes.\n\n"
       "Rank 0 has the terminal; lines of the other ranks begin with [rank 1]. The first rank to fail stops the "
       "others.\nWith --max_restarts they are all started again, with TORCHELASTIC_RESTART_COUNT set; a program goes "
-      "on\n"
-      "from its last checkpoint if it asks accelerator.restarts() (on several machines: give each the same number).\n\n"
+      "on\nfrom its last checkpoint if it asks accelerator.restarts(). On several machines give each launcher the "
+      "same\n"
+      "number: each starts its own ranks again when one fails, for whatever reason, and they meet when all have.\n\n"
       "Exit code: 0; 2 for a mistake in flags or configuration, or a program that cannot be started; else that of the\n"
       "first rank to fail, or 128 + the number of the signal that killed it.");
   command->callback([options, &program, &action] {

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "collectives_impl.h"
 #include "same_on_all.h"
 #include "state.h"
 
@@ -54,13 +55,13 @@ at::Tensor bytes_of(const at::Tensor& x) {
 
 }  // namespace
 
-void reduce_tensors(std::vector<torch::Tensor>& tensors) {
+void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
   State& s = state();
   const std::vector<torch::Tensor> given = tensors;
   const auto lines = [&] {
     std::vector<std::string> result;
     for (const at::Tensor& x : given) {
-      result.push_back(x.defined() ? describe("reduce()", x) : "reduce(): undefined");
+      result.push_back(x.defined() ? describe(name, x) : name + ": undefined");
     }
     return result;
   };
@@ -68,7 +69,7 @@ void reduce_tensors(std::vector<torch::Tensor>& tensors) {
   std::map<std::pair<int, at::ScalarType>, std::vector<size_t>> together;  // by device and travelling type
   for (size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& x = tensors[i];
-    TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": reduce() was given an undefined tensor");
+    TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": ", name, " was given an undefined tensor");
     x = x.detach();
     const bool narrow = at::isIntegralType(x.scalar_type(), true) && x.scalar_type() != at::kLong;
     if (x.is_complex() || (x.numel() > kLarge && !narrow)) {
@@ -87,7 +88,7 @@ void reduce_tensors(std::vector<torch::Tensor>& tensors) {
     }
     at::Tensor sum = flat.size() == 1 ? flat[0].clone() : torch::cat(flat);
     if (!add_up(*s.group, sum, indices.size() == 1 ? "a value" : std::to_string(indices.size()) + " values")) {
-      check_same_on_all(*s.group, "reduce()", lines());
+      check_same_on_all(*s.group, name, lines());
     }
     int64_t begin = 0;
     for (const size_t i : indices) {
@@ -98,6 +99,8 @@ void reduce_tensors(std::vector<torch::Tensor>& tensors) {
     }
   }
 }
+
+void reduce_tensors(std::vector<torch::Tensor>& tensors) { sum_tensors(tensors, "reduce()"); }
 
 void check_same_keys(const std::vector<std::string>& keys) {
   check_same_on_all(*state().group, "what reduce() was given", keys);
@@ -154,6 +157,13 @@ torch::Tensor global_like(const torch::Tensor& x) {
   return torch::empty_strided(sizes, at::infer_dense_strides(sizes, x.strides()), x.options());
 }
 
+at::Tensor nothing_of(const at::Tensor& x) {
+  if (x.is_complex()) {  // which nan_to_num() doesn't take
+    return at::view_as_complex(nothing_of(at::view_as_real(x.resolve_conj())));
+  }
+  return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
+}
+
 torch::Tensor share_tensor(const torch::Tensor& x) {
   if (alone()) {
     return x;
@@ -161,12 +171,7 @@ torch::Tensor share_tensor(const torch::Tensor& x) {
   TORCH_CHECK(x.is_floating_point() || x.is_complex(), "[accelerate] rank ", rank(),
               ": share() and mean() take floating-point tensors, and this one is ", x.scalar_type(),
               "; convert it first");
-  if (!holds_ghost()) {
-    return x * row_share();
-  }
-  // Selected, not multiplied: a statistic of a single row may be not-a-number. The graph stays, so that all
-  // ranks reach the same parameters.
-  return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
+  return holds_ghost() ? nothing_of(x) : x * row_share();
 }
 
 torch::Tensor share_tensor(const torch::Tensor& x, double weight) {
@@ -178,10 +183,7 @@ torch::Tensor share_tensor(const torch::Tensor& x, double weight) {
   if (total == 0) {
     return x;  // nothing counts on any rank: what one process would have, usually not a number
   }
-  if (mine != 0) {
-    return x * (mine / total);
-  }
-  return x.requires_grad() ? x.nan_to_num(0, 0, 0) * 0 : torch::zeros_like(x);
+  return mine == 0 ? nothing_of(x) : x * (mine / total);
 }
 
 torch::Tensor extreme(const torch::Tensor& given, bool largest) {
@@ -197,17 +199,13 @@ torch::Tensor extreme(const torch::Tensor& given, bool largest) {
   return (largest ? x : x.neg()).to(given.scalar_type());
 }
 
-torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
+GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const std::string& name) {
   State& s = state();
-  at::Tensor x = given.dim() == 0 ? given.reshape({1}) : given;
-  if (s.alone()) {
-    return x;
-  }
-  x = x.detach();
-  if (drop_ghosts && s.last_slice.ghost) {
+  at::Tensor x = given.detach();
+  if (dropped && dropped->ghost) {
     x = x.narrow(0, 0, 0);
-  } else if (drop_ghosts && s.last_slice.padding > 0 && x.size(0) == s.last_slice.rows) {
-    x = x.narrow(0, 0, s.last_slice.rows - s.last_slice.padding);
+  } else if (dropped && dropped->padding > 0 && x.size(0) == dropped->rows) {
+    x = x.narrow(0, 0, dropped->rows - dropped->padding);
   }
   // First the numbers of rows, then as many bytes of every rank as the longest has.
   int64_t row_bytes = static_cast<int64_t>(x.element_size());
@@ -220,7 +218,7 @@ torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
   int64_t longest = 0;
   for (size_t other = 0; other < all.size(); ++other) {
     TORCH_CHECK(torch::equal(all[other].narrow(0, 1, 3), all[0].narrow(0, 1, 3)), "[accelerate] rank ", rank(), " of ",
-                ranks(), ": gather() needs equal types and equal shapes but for dimension 0; rank ", other,
+                ranks(), ": ", name, " needs equal types and equal shapes but for dimension 0; rank ", other,
                 " has rows of ", all[other][1].item<int64_t>(), " bytes in ", all[other][2].item<int64_t>(),
                 " dimensions, rank 0 of ", all[0][1].item<int64_t>(), " in ", all[0][2].item<int64_t>());
     longest = std::max(longest, all[other][0].item<int64_t>());
@@ -233,11 +231,19 @@ torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
       longest * row_bytes > 0 ? s.group->gather(bytes, "rows") : std::vector<at::Tensor>(all.size(), bytes);
   std::vector<int64_t> shape = x.sizes().vec();
   std::vector<at::Tensor> rows;
+  int64_t begin = 0;
   for (size_t other = 0; other < parts.size(); ++other) {
     shape[0] = all[other][0].item<int64_t>();
+    begin += static_cast<int64_t>(other) < rank() ? shape[0] : 0;
     rows.push_back(parts[other].narrow(0, 0, shape[0] * row_bytes).view(x.scalar_type()).reshape(shape));
   }
-  return torch::cat(rows);
+  return {torch::cat(rows), begin, x.size(0)};
+}
+
+torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
+  const State& s = state();
+  const at::Tensor x = given.dim() == 0 ? given.reshape({1}) : given;
+  return s.alone() ? x : gather_rows(x, drop_ghosts ? &s.last_slice : nullptr, "gather()").rows;
 }
 
 torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {

@@ -5,24 +5,23 @@
 /// gradient of what it was made of: the adjoint of a sum to all ranks is a sum to all ranks.
 
 #include <accelerate/accelerator.h>
-#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "group.h"
+#include "collectives_impl.h"
 #include "state.h"
 
 namespace accelerate::detail {
 namespace {
 
-at::Tensor summed(const at::Tensor& x, const char* what) {
-  at::Tensor sum = x.detach().contiguous().clone();
-  state().group->sum(sum, what);
-  return sum;
+at::Tensor summed(const at::Tensor& x, const char* name) {
+  std::vector<at::Tensor> sum{x};
+  sum_tensors(sum, name);
+  return sum[0];
 }
 
 struct AllReduce : torch::autograd::Function<AllReduce> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
-    return summed(x, "all_reduce()'s argument");
+    return summed(x, "all_reduce()");
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
                                                  const torch::autograd::variable_list& gradients) {
@@ -32,34 +31,28 @@ struct AllReduce : torch::autograd::Function<AllReduce> {
 
 struct AllGather : torch::autograd::Function<AllGather> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& rows) {
-    const bool ghost = holds_ghost();
-    // Where this rank's rows lie: the ranks before it have theirs first.
-    at::Tensor count = at::empty({1}, at::kLong);
-    count.fill_(ghost ? 0 : rows.size(0));
-    int64_t begin = 0;
-    int64_t rank_index = 0;
-    for (const at::Tensor& other : state().group->gather(count, "numbers of rows")) {
-      if (rank_index++ == rank()) {
-        break;
-      }
-      begin += other.item<int64_t>();
-    }
-    context->saved_data["begin"] = begin;
-    context->saved_data["rows"] = ghost ? int64_t{0} : rows.size(0);
+    const State& s = state();
+    const GatheredRows gathered =
+        gather_rows(rows, s.training_loader ? &s.training_slice : &s.last_slice, "all_gather()");
+    context->saved_data["begin"] = gathered.begin;
+    context->saved_data["count"] = gathered.count;
     context->saved_data["local"] = rows.size(0);
-    return gather(rows.detach(), /*drop_ghosts=*/true).clone();
+    return gathered.rows;
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
     const at::Tensor whole = summed(gradients[0], "all_gather()'s gradient");
-    const int64_t rows = context->saved_data["rows"].toInt();
+    const int64_t count = context->saved_data["count"].toInt();
     const int64_t local = context->saved_data["local"].toInt();
-    if (rows == local) {
-      return {whole.narrow(0, context->saved_data["begin"].toInt(), rows)};
+    const at::Tensor mine = whole.narrow(0, context->saved_data["begin"].toInt(), count);
+    if (count == local) {
+      return {mine};
     }
-    std::vector<int64_t> sizes = whole.sizes().vec();  // a ghost's rows have no part in it
+    std::vector<int64_t> sizes = whole.sizes().vec();  // a ghost's rows, or padding, have no part in it
     sizes[0] = local;
-    return {whole.new_zeros(sizes)};
+    at::Tensor gradient = whole.new_zeros(sizes);
+    gradient.narrow(0, 0, count).copy_(mine);
+    return {gradient};
   }
 };
 
@@ -72,9 +65,8 @@ torch::Tensor all_reduce(const torch::Tensor& x) {
   TORCH_CHECK(x.is_floating_point() || x.is_complex(), "[accelerate] rank ", rank(),
               ": all_reduce() takes floating-point tensors, and this one is ", x.scalar_type(),
               "; convert it, or use sum(), which has no gradient");
-  // Selected, not multiplied: a statistic of a ghost may be not-a-number. The graph stays, so that the backward pass
-  // comes here on every rank.
-  return AllReduce::apply(holds_ghost() ? x.nan_to_num(0, 0, 0) * 0 : x);
+  // A ghost keeps its graph, so that the backward pass comes here on every rank.
+  return AllReduce::apply(holds_ghost() ? nothing_of(x) : x);
 }
 
 torch::Tensor all_gather(const torch::Tensor& rows) {

@@ -10,12 +10,11 @@
 #include <exception>
 #include <memory>
 #include <thread>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "bounded.h"
 #include "group_impl.h"
+#include "meeting.h"
 #include "outcome.h"
 #include "peers.h"
 #include "same_on_all.h"
@@ -32,36 +31,6 @@ constexpr std::chrono::seconds kFarewell{5};
 constexpr std::chrono::seconds kPatience{2};       // with a store that may be gone
 constexpr std::chrono::seconds kLastQuestions{2};  // of ranks that want to know why it ended
 
-c10::intrusive_ptr<c10d::Store> open_store(const Environment& environment, bool serve) {
-  c10d::TCPStoreOptions options;
-  options.port = environment.master_port;
-  options.isServer = serve;
-  options.waitWorkers = false;  // we wait ourselves, and can say for whom
-  options.timeout = environment.timeout;
-  c10::intrusive_ptr<c10d::Store> store;
-  try {
-    store = c10::make_intrusive<c10d::TCPStore>(environment.master_address, options);
-  } catch (const std::exception& error) {
-    if (std::string(error.what()).find("libuv") == std::string::npos) {
-      throw;
-    }
-    options.useLibUV = false;  // some builds lack it, though it's the default
-    store = c10::make_intrusive<c10d::TCPStore>(environment.master_address, options);
-  }
-  return c10::make_intrusive<c10d::PrefixStore>("accelerate/" + environment.restart, store);
-}
-
-/// The ranks that haven't reached a stage.
-std::vector<int64_t> missing(c10d::Store& store, const char* stage, int64_t ranks) {
-  std::vector<int64_t> result;
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    if (!store.check({peer_key(stage, rank)})) {
-      result.push_back(rank);
-    }
-  }
-  return result;
-}
-
 bool all_reached(c10d::Store& store, const char* stage, int64_t ranks) {
   std::vector<std::string> keys;
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -70,57 +39,18 @@ bool all_reached(c10d::Store& store, const char* stage, int64_t ranks) {
   return store.check(keys);
 }
 
-void meet(c10d::Store& store, const Environment& environment) {
-  const std::string name = own_name();
-  store.set(peer_key("joined", environment.rank), std::vector<uint8_t>(name.begin(), name.end()));
-  const auto deadline = Clock::now() + environment.timeout;
-  auto pause = std::chrono::milliseconds(1);
-  while (!all_reached(store, "joined", environment.world_size)) {
-    TORCH_CHECK(Clock::now() < deadline, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
-                ": after ", environment.timeout.count() / 1000,
-                " s these ranks haven't started: ", c10::Join(", ", missing(store, "joined", environment.world_size)));
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::milliseconds(100));
-  }
-}
-
-bool serves_store(const Environment& environment) { return environment.rank == 0 && !environment.store_is_served; }
-
-/// Of what goes wrong with a store that was there.
-std::string first_words(const Environment& environment) {
-  return c10::str("[accelerate] rank ", environment.rank, " of ", environment.world_size, ": lost rank 0 at ",
-                  environment.master_address, ":", environment.master_port, " while the ranks were meeting: ");
-}
-
 }  // namespace
 
 Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique<Impl>()) {
   impl_->environment = environment;
   impl_->debug = flag("ACCELERATE_DEBUG_MODE");
+  impl_->store = meet(environment);
   try {
-    // c10d tries again after its timeout.
-    const auto store = std::make_shared<c10::intrusive_ptr<c10d::Store>>();
-    const bool open = within(environment.timeout + kPatience,
-                             [store, environment] { *store = open_store(environment, serves_store(environment)); });
-    TORCH_CHECK(open, "no connection within ", environment.timeout.count() / 1000, " s");
-    impl_->store = *store;
+    impl_->peers = std::make_unique<Peers>(environment, open_store(environment, /*serve=*/false), impl_->store);
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
-                serves_store(environment) ? ": can't serve the others at " : ": can't reach rank 0 at ",
-                environment.master_address, ":", environment.master_port, ": ", text_of(error));
+                ": lost rank 0 when the ranks had met: ", text_of(error));
   }
-  bool met = false;
-  try {
-    // If rank 0 is stopped in the middle of this, its store doesn't answer.
-    met = within(environment.timeout + kPatience, [store = impl_->store, environment] { meet(*store, environment); });
-    if (met) {
-      impl_->peers = std::make_unique<Peers>(environment, open_store(environment, false), impl_->store);
-    }
-  } catch (const std::exception& error) {
-    const std::string message = text_of(error);
-    TORCH_CHECK(false, message.rfind("[accelerate]", 0) == 0 ? "" : first_words(environment), message);
-  }
-  TORCH_CHECK(met, first_words(environment), "it doesn't answer any more");
   impl_->peers->set_overdue([this](const std::string& operation) { overdue(operation); });
   auto& group = impl_->group;
   group = c10::make_intrusive<c10d::ProcessGroup>(impl_->store, static_cast<int>(environment.rank),

@@ -9,17 +9,20 @@
 namespace accelerate::detail {
 
 std::string first_slurm_host(const std::string& list) {
-  std::string host = list.substr(0, list.find(','));
-  const size_t open = host.find('[');
-  if (open == std::string::npos) {
-    return host;
+  std::string host;
+  for (size_t i = 0; i < list.size() && list[i] != ','; ++i) {
+    if (list[i] != '[') {
+      host += list[i];
+      continue;
+    }
+    // "[03-05,9]": the first number, with its zeros.
+    const size_t close = list.find(']', i);
+    TORCH_CHECK(close != std::string::npos, "[accelerate] SLURM_STEP_NODELIST=", list, " has a [ without a ]");
+    const std::string numbers = list.substr(i + 1, close - i - 1);
+    host += numbers.substr(0, numbers.find_first_of("-,"));
+    i = close;
   }
-  // "node[03-05": the list's first number, with its zeros.
-  const std::string numbers = list.substr(open + 1, list.find(']') - open - 1);
-  const size_t close = list.find(']');
-  const std::string behind =
-      close == std::string::npos ? "" : list.substr(close + 1, list.find(',', close) - close - 1);
-  return host.substr(0, open) + numbers.substr(0, numbers.find_first_of("-,")) + behind;
+  return host;
 }
 
 std::optional<int64_t> slurm_tasks(const std::string& tasks_per_node, int64_t node) {

@@ -20,7 +20,8 @@ struct SlurmStep {
 /// each other.
 std::optional<SlurmStep> read_slurm();
 
-/// The first name of Slurm's short form: "node[03-05,9],login1" is "node03".
+/// The first name of Slurm's short form: "node[03-05,9],login1" is "node03", "rack[1-2]node[07-08]" is "rack1node07".
+/// Throws c10::Error if a bracket isn't closed.
 std::string first_slurm_host(const std::string& list);
 
 /// The number of tasks of a node, in Slurm's short form: of "4(x2),3" it's 4, 4 and 3.

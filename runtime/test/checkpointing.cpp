@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr int64_t kSteps = 21, kSaveAt = 8;
+constexpr int64_t kSteps = 21, kSaveAt = 9;
 
 int train(const std::string& folder, bool resume) {
   accelerate::Accelerator accelerator;
@@ -36,11 +36,17 @@ int train(const std::string& folder, bool resume) {
       if (step == kSteps) {
         break;
       }
-      optimizer.zero_grad();
       const auto x = batch.data.to(torch::kFloat64), y = batch.target.to(torch::kFloat64);
-      accelerator.backward(torch::mse_loss(model->forward(x), y));
-      optimizer.step();
-      scheduler.step();
+      const auto loss = torch::mse_loss(model->forward(x), y);
+      if (step % 2 == 0) {  // its gradients wait for those of the next batch, also in the checkpoint
+        optimizer.zero_grad();
+        auto local = accelerator.no_sync();
+        accelerator.backward(loss);
+      } else {
+        accelerator.backward(loss);
+        optimizer.step();
+        scheduler.step();
+      }
       if (++step == kSaveAt && !resume) {
         accelerator.save_state(folder + "/c");
       }

@@ -38,6 +38,10 @@ TEST_F(DebugMode, ShapesThatDiffer) {
   expect([&] { accelerator.reduce(torch::zeros({2, r + 1})); },
          {rank, "`reduce(): Float [2, 1]` on rank 0", "`reduce(): Float [2, 2]` on rank 1"});
   expect([&] { accelerator.reduce(torch::zeros({2}, r == 0 ? torch::kFloat : torch::kInt)); }, {"Float", "Int"});
+  // As many numbers in another shape, and more than are looked at otherwise.
+  expect([&] { accelerator.all_reduce(torch::zeros({r == 0 ? 2 : 3, r == 0 ? 3 : 2})); },
+         {rank, "`all_reduce(): Float [2, 3]` on rank 0", "`all_reduce(): Float [3, 2]` on rank 1"});
+  expect([&] { accelerator.all_reduce(torch::zeros({r + 1, 70000})); }, {rank, "[1, 70000]", "[2, 70000]"});
   expect([&] { accelerator.broadcast(torch::zeros({r + 1})); }, {rank, "broadcast", "[4]", "[8]"});
 }
 

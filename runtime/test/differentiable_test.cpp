@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -110,11 +111,12 @@ TEST_F(Differentiable, ShareByClass) {
          return class_weight(torch::one_hot(t + 1, 3).narrow(1, 1, 2).to(torch::kDouble), weights);
        }}};
   for (const auto& [loss, weight] : losses) {
-    expect_the_same([&](const torch::Tensor& output, const torch::Tensor& target) { return loss(output, classes(target)); },
-                    [&](const torch::Tensor& output, const torch::Tensor& target) {
-                      const auto t = classes(target);
-                      return accelerator.all_reduce(accelerator.share(loss(output, t), weight(t)));
-                    });
+    expect_the_same(
+        [&](const torch::Tensor& output, const torch::Tensor& target) { return loss(output, classes(target)); },
+        [&](const torch::Tensor& output, const torch::Tensor& target) {
+          const auto t = classes(target);
+          return accelerator.all_reduce(accelerator.share(loss(output, t), weight(t)));
+        });
   }
   if (accelerator.num_processes() > 1) {
     // Nothing counts on any rank: what one process would have.
@@ -132,6 +134,55 @@ TEST_F(Differentiable, Extremes) {
   EXPECT_TRUE(torch::equal(accelerator.min(x), torch::tensor({0.0, 1.0 - n})));
   EXPECT_EQ(accelerator.max(torch::tensor(r == 0)).item<bool>(), true);
   EXPECT_EQ(accelerator.min(torch::tensor(r == 0)).item<bool>(), n == 1);
+}
+
+TEST_F(Differentiable, ShapesThatDiffer) {
+  const auto n = accelerator.num_processes();
+  if (n == 1) {
+    return;
+  }
+  // Gloo alone would add up what is there, or wait. After the error the ranks go on together.
+  const auto x = torch::ones({2 + accelerator.process_index()}, torch::requires_grad());
+  for (int64_t i = 0; i < 2; ++i) {
+    try {
+      accelerator.all_reduce(x);
+      ADD_FAILURE() << "no error";
+    } catch (const c10::Error& error) {
+      const std::string text = error.what_without_backtrace();
+      EXPECT_NE(text.find("all_reduce() differs between ranks: `all_reduce(): Float [2]` on rank 0, "
+                          "`all_reduce(): Float [3]` on rank 1"),
+                std::string::npos)
+          << text;
+    }
+    EXPECT_EQ(accelerator.reduce(1), n);
+  }
+  const auto rows = torch::ones({3, 2 + accelerator.process_index()}, torch::requires_grad());
+  EXPECT_THROW(accelerator.all_gather(rows), c10::Error);
+  EXPECT_EQ(accelerator.reduce(1), n);
+}
+
+TEST_F(Differentiable, GradientsOfEveryFloatingType) {
+  // Each rank's gradient is that of a mean over the ranks: summed up, 1 in all places, and nothing on a ghost.
+  const auto n = accelerator.num_processes();
+  for (const int64_t real : {n, int64_t{1}}) {
+    accelerator.shard(torch::ones({real}));
+    const bool ghost = accelerator.process_index() >= real;
+    for (const auto type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kComplexFloat}) {
+      for (const int64_t length : {3, 70000}) {  // as double, and as it is
+        const auto x = torch::ones({length}, torch::dtype(type)).requires_grad_();
+        const auto sum = accelerator.all_reduce(x);
+        EXPECT_EQ(sum.scalar_type(), type);
+        const auto expect = [&](const torch::Tensor& value, int64_t expected) {
+          const auto number = (value.is_complex() ? torch::real(value) : value).to(torch::kDouble);
+          EXPECT_TRUE(torch::allclose(number, torch::full({length}, expected, torch::kDouble), 1e-2))
+              << type << ' ' << length << ' ' << real;
+        };
+        expect(sum.detach(), real);
+        sum.backward(torch::full({length}, 1.0 / static_cast<double>(n), torch::dtype(type)));
+        expect(x.grad(), ghost ? 0 : 1);
+      }
+    }
+  }
 }
 
 TEST_F(Differentiable, WantsRealNumbers) {

@@ -122,12 +122,55 @@ TEST(Environment, SlurmOnOneHost) {
   EXPECT_EQ(e.master_address, "127.0.0.1");
 }
 
+TEST(Environment, SlurmStepsOfMoreAndFewerTasks) {
+  // Three hosts in one short form, of which this is the second; a batch step's variables beside those of the step.
+  std::map<std::string, std::string> names = {{"SLURM_JOB_NUM_NODES", "4"},
+                                              {"SLURM_NTASKS", "16"},
+                                              {"SLURM_JOB_NODELIST", "gpu[01-04]"},
+                                              {"SLURM_PROCID", "6"},
+                                              {"SLURM_STEP_NUM_TASKS", "10"},
+                                              {"SLURM_LOCALID", "2"},
+                                              {"SLURM_NODEID", "1"},
+                                              {"SLURM_STEP_TASKS_PER_NODE", "4(x2),2"},
+                                              {"SLURM_STEP_NODELIST", "gpu[02-04]"},
+                                              {"SLURM_JOB_ID", "4711"},
+                                              {"SLURM_STEP_ID", "0"}};
+  {
+    Variables variables(names);
+    const Environment e = read_environment();
+    EXPECT_EQ(e.rank, 6);
+    EXPECT_EQ(e.world_size, 10);
+    EXPECT_EQ(e.local_rank, 2);
+    EXPECT_EQ(e.local_world_size, 4);
+    EXPECT_EQ(e.master_address, "gpu02");
+  }
+  {
+    names["SLURM_PROCID"] = "10";
+    Variables variables(names);
+    EXPECT_THROW(read_environment(), c10::Error);
+  }
+  {
+    // The shell of `salloc` is a step of one task.
+    names["SLURM_PROCID"] = "0";
+    names["SLURM_STEP_NUM_TASKS"] = "1";
+    names["SLURM_STEP_ID"] = "4294967290";
+    Variables variables(names);
+    EXPECT_TRUE(read_environment().alone());
+  }
+}
+
 TEST(Environment, SlurmsShortForms) {
   EXPECT_EQ(first_slurm_host("login1"), "login1");
   EXPECT_EQ(first_slurm_host("login1,login2"), "login1");
   EXPECT_EQ(first_slurm_host("node[03-05,9],login1"), "node03");
   EXPECT_EQ(first_slurm_host("node[12,14]"), "node12");
   EXPECT_EQ(first_slurm_host("rack[1-2]-cpu"), "rack1-cpu");
+  EXPECT_EQ(first_slurm_host("rack[1-2]-cpu,login1"), "rack1-cpu");
+  EXPECT_EQ(first_slurm_host("rack[01-02]node[07-08,11],login1"), "rack01node07");
+  EXPECT_EQ(first_slurm_host("tux[1,3-4]x[2,5]"), "tux1x2");
+  EXPECT_EQ(first_slurm_host("gpu-a.example.org"), "gpu-a.example.org");
+  EXPECT_EQ(first_slurm_host(""), "");
+  EXPECT_THROW(first_slurm_host("node[03-05"), c10::Error);
   EXPECT_EQ(slurm_tasks("4(x2),3", 0), 4);
   EXPECT_EQ(slurm_tasks("4(x2),3", 1), 4);
   EXPECT_EQ(slurm_tasks("4(x2),3", 2), 3);

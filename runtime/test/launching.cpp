@@ -1,4 +1,5 @@
-/// Ranks that a program starts itself: launching MODE FOLDER. Run by launching_test.sh.
+/// Ranks that a program starts itself, or a launcher for it: launching MODE FOLDER. Run by launching_test.sh and
+/// launchers_test.sh.
 
 #include <accelerate/accelerate.h>
 #include <torch/torch.h>
@@ -67,6 +68,14 @@ int main(int, char** argv) {
         accelerate::debug_launcher([&] { train(folder); }, ranks);
       }
     });
+  }
+  if (mode == "job") {  // under a launcher
+    train(folder);
+    std::printf("trained on %d\n", static_cast<int>(accelerate::Accelerator().num_processes()));
+    return 0;
+  }
+  if (mode == "failing_job") {
+    fail_on_rank_1("throw");
   }
   if (mode == "compare") {
     const auto one = accelerate::load_safetensors(folder + "/1/model.safetensors").tensors;

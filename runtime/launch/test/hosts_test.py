@@ -2,9 +2,10 @@
 
 Usage: hosts_test.py LAUNCHER PROGRAM
 
-Runs PROGRAM (faulty_training.cpp) on two ranks of each host: once to the end, and once with the cable cut in mid-run,
-after which both sides must end within the timeout and ten seconds, not with 0, and name who is missing. Making
-namespaces needs root: where that isn't permitted, says so and exits with 77.
+Runs PROGRAM (faulty_training.cpp) on two ranks of each host: to the end; with a rank killed that the hosts' launchers
+start again, each its own ranks, which must end with bit for bit the same weights; with a host that has the other's
+number; and with the cable cut in mid-run, after which both sides must end within the timeout and ten seconds, not with
+0, and name who is missing. Making namespaces needs root: where that isn't permitted, says so and exits with 77.
 """
 
 import contextlib
@@ -67,14 +68,16 @@ class Hosts:
         host = f"host-{self.names.index(name)}"
         return ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *command]
 
-    def launch(self, machine, launcher, program, folder, **variables):
+    def launch(self, machine, launcher, program, folder, fault=(), flags=(), number=None, timeout=TIMEOUT, **variables):
+        """Starts that host's part of a job; `number` is its number if it is mistaken about it."""
         environment = {
             name: value for name, value in os.environ.items()
             if not name.startswith(("ACCELERATE_", "TORCHELASTIC_", "GLOO_"))
         }
         environment.update({"OMP_NUM_THREADS": "1", "HOME": folder, **variables})
-        command = [launcher, "launch", "--cpu", "-n", "4", "--num_machines", "2", "--machine_rank", str(machine)]
-        command += ["--main_process_ip", ADDRESSES[0], "--timeout", str(TIMEOUT), "--", program, folder]
+        command = [launcher, "launch", "--cpu", "-n", "4", "--num_machines", "2"]
+        command += ["--machine_rank", str(machine if number is None else number), "--main_process_ip", ADDRESSES[0]]
+        command += ["--timeout", str(timeout), *flags, "--", program, folder, *fault]
         output = open(os.path.join(folder, f"output.{machine}"), "w")
         return subprocess.Popen(
             self.command(self.names[machine], *command),
@@ -106,11 +109,40 @@ def ends(processes):
     return [process.returncode for process in processes], seconds
 
 
-def check_whole_job(hosts, launcher, program, folder):
-    codes, _ = ends([hosts.launch(machine, launcher, program, folder) for machine in range(2)])
+def weights(folder):
+    with open(os.path.join(folder, "final", "model.safetensors"), "rb") as file:
+        return file.read()
+
+
+def check_whole_job_and_restarts(hosts, launcher, program, folder):
+    codes, _ = ends([hosts.launch(machine, launcher, program, folder, timeout=PATIENCE) for machine in range(2)])
     assert codes == [0, 0], f"a job over two hosts ended with {codes}"
-    assert os.path.exists(os.path.join(folder, "final", "model.safetensors")), "it left no weights"
-    print("a job over two hosts: passed")
+    expected = weights(folder)
+    print("a job over two hosts: passed", flush=True)
+    # Before the ranks meet, so that host-0's wait for it; when they train; and the one that serves the others.
+    for where, victim in (("start", 3), ("backward", 2), ("backward", 0)):
+        for left in ("checkpoints", "final", "fault"):
+            subprocess.run(["rm", "-rf", os.path.join(folder, left)], check=True)
+        codes, _ = ends([
+            hosts.launch(machine, launcher, program, folder, fault=[where, "kill", str(victim)],
+                         flags=["--max_restarts", "1"], timeout=PATIENCE)
+            for machine in range(2)
+        ])
+        what = f"a job over two hosts whose rank {victim} is killed at {where}"
+        assert codes == [0, 0], f"{what} ended with {codes}"
+        assert os.path.exists(os.path.join(folder, "fault")), f"{what}: it wasn't"
+        for machine in range(2):
+            assert "restart 1 of 1" in output_of(folder, machine), f"{what}: host-{machine} didn't start again"
+        assert weights(folder) == expected, f"{what} has other weights"
+        print(f"{what}: passed", flush=True)
+
+
+def check_same_number(hosts, launcher, program, folder):
+    codes, _ = ends([hosts.launch(machine, launcher, program, folder, number=0) for machine in range(2)])
+    assert 0 not in codes, f"two hosts with the same number ended with {codes}"
+    said = "".join(output_of(folder, machine) for machine in range(2))
+    assert re.search(r"there is a rank of this number already \(process \d+ on host-[01]\)", said), "it isn't said why"
+    print("two hosts with the same number: passed", flush=True)
 
 
 def check_cut(hosts, launcher, program, folder):
@@ -139,7 +171,7 @@ def main():
         return SKIPPED
     failed = 0
     with Hosts() as hosts:
-        for check in (check_whole_job, check_cut):
+        for check in (check_whole_job_and_restarts, check_same_number, check_cut):
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     check(hosts, launcher, program, folder)

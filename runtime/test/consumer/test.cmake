@@ -1,19 +1,39 @@
-# Installs the runtime from ${BUILD} into an empty prefix, builds the consumer against it, and runs it.
+# Builds the consumer in one of its ways, ${WAY}, in ${FOLDER}, and runs it on 1 and 2 ranks. `package` installs the runtime
+# from ${BUILD} into an empty prefix first.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
     string(JOIN " " command ${ARGV})
     message(FATAL_ERROR "${command}: ${result}\n${output}")
   endif()
+  set(output "${output}" PARENT_SCOPE)
 endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
-foreach(component runtime development)
-  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/prefix --component ${component})
+cmake_path(GET SOURCE PARENT_PATH tests)
+if(WAY STREQUAL package)
+  foreach(component runtime development)
+    run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/prefix --component ${component})
+  endforeach()
+  set(where -DCMAKE_PREFIX_PATH=${FOLDER}/prefix)
+elseif(WAY STREQUAL subdirectory)
+  set(where -DACCELERATE_SOURCE=${ROOT})
+else()
+  set(where -DFETCHCONTENT_SOURCE_DIR_ACCELERATE=${ROOT})
+endif()
+if(NOT WAY STREQUAL package)
+  # The library's own tests and commands, and what these need, aren't a user's business.
+  foreach(name GTest CLI11 fmt yaml-cpp LLVM Clang)
+    list(APPEND where -DCMAKE_DISABLE_FIND_PACKAGE_${name}=ON)
+  endforeach()
+endif()
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DTorch_DIR=${TORCH} -DWAY=${WAY} ${where})
+run(${CMAKE_COMMAND} --build ${FOLDER} --parallel 2 --target consumer)
+foreach(ranks 1 2)
+  run(${tests}/run_ranks.sh ${ranks} ${FOLDER}/consumer)
+  if(NOT output MATCHES "accelerate [0-9.]+ on ${ranks}\n")
+    message(FATAL_ERROR "${WAY}, ${ranks} ranks: ${output}")
+  endif()
 endforeach()
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
-  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DTorch_DIR=${TORCH}
-  -DCMAKE_PREFIX_PATH=${FOLDER}/prefix)
-run(${CMAKE_COMMAND} --build ${FOLDER}/build)
-run(${FOLDER}/build/consumer)
 file(REMOVE_RECURSE ${FOLDER})
