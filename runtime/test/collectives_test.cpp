@@ -47,6 +47,16 @@ TEST_F(Collectives, ReduceKeepsTypesAndIsExact) {
   EXPECT_EQ(v[0], n * (n - 1) / 2);
 }
 
+TEST_F(Collectives, ReducesArraysInPlace) {
+  float sums[3] = {1, 2, static_cast<float>(r)};
+  int64_t counts[2][2] = {{1, 2}, {3, r}};
+  accelerator.reduce_(sums, counts);
+  EXPECT_EQ(sums[1], 2.0F * static_cast<float>(n));
+  EXPECT_EQ(sums[2], static_cast<float>(n * (n - 1) / 2));
+  EXPECT_EQ(counts[1][0], 3 * n);
+  EXPECT_EQ(counts[1][1], n * (n - 1) / 2);
+}
+
 TEST_F(Collectives, ReduceOfTensorsOfEveryType) {
   for (const auto type : {torch::kUInt8, torch::kInt16, torch::kInt32, torch::kInt64, torch::kFloat16, torch::kBFloat16,
                           torch::kFloat32, torch::kFloat64, torch::kComplexFloat}) {

@@ -331,6 +331,14 @@ bool Interpreter::brought(const Value &V, ir::ExprId E) {
 // Everything else
 //===----------------------------------------------------------------------===//
 
+/// `double[10]`, `std::vector<int>`, `std::array<float, 3>`.
+static bool holdsNumbers(StringRef Type) {
+  if (!Type.consume_front("std::vector<") && !Type.consume_front("std::array<") && !Type.contains('['))
+    return false;
+  static const char *const Numbers[] = {"float", "double", "int", "long", "unsigned", "short", "size_t", "uint"};
+  return llvm::any_of(Numbers, [&](const char *Number) { return Type.starts_with(Number); });
+}
+
 Value Interpreter::eval(ir::ExprId E) {
   if (E == None)
     return Value::of(Placement::Replicated);
@@ -457,7 +465,10 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return V;
   }
   case ExprKind::List: {
-    Value V = Value::of(Placement::Replicated, E);
+    // `double sums[10] = {}`: what is added up in it starts at zero.
+    bool Zeros = holdsNumbers(P.Code.type(E).Name) &&
+                 llvm::all_of(X.Args, [&](ir::ExprId Arg) { return eval(Arg).Kind == Placement::Zero; });
+    Value V = Value::of(Zeros ? Placement::Zero : Placement::Replicated, E);
     for (ir::ExprId Arg : X.Args)
       if (Value A = eval(Arg); !A.replicated())
         V = V.replicated() || V.same(A) ? A : join(V, A);

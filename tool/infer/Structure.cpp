@@ -254,10 +254,15 @@ private:
       });
   }
 
+  /// Whether `E` moves a batch that comes from loaders which move by themselves: one text may run over several.
+  bool moves(ir::ExprId E) const {
+    auto It = F.Moves.find(E);
+    return It != F.Moves.end() && llvm::all_of(It->second, [&](uint32_t L) { return PreparedLoaders.count(L) != 0; });
+  }
+
   void batches() {
     for (const auto &[E, Loaders] : F.Moves) {
-      // One text may run over several loaders: the move goes where all of them move by themselves.
-      if (!llvm::all_of(Loaders, [&](uint32_t Loader) { return PreparedLoaders.count(Loader) != 0; }))
+      if (!moves(E))
         continue;
       Fact M = fact("batch-move", functionOf(E));
       M.Nodes["call"] = expr(E).Where;
@@ -523,7 +528,10 @@ private:
                     functionOf(E));
       M.Nodes["value"] = expr(E).Where;
       if (auto It = F.ClassWeights.find(E); It != F.ClassWeights.end()) {
-        std::string Weights = Text(expr(It->second.first).Where);
+        ir::ExprId Target = It->second.first;
+        if (moves(Target)) // the move goes away
+          Target = expr(Target).Object;
+        std::string Weights = Text(expr(Target).Where);
         for (ir::ExprId W : It->second.second)
           Weights += ", " + Text(expr(W).Where);
         M.Texts["weights"] = Weights;

@@ -119,6 +119,25 @@ struct Pack<std::vector<T, A>> : PackList<std::vector<T, A>> {};
 template <typename T, std::size_t N>
 struct Pack<std::array<T, N>> : PackList<std::array<T, N>> {};
 
+/// `double sums[10]`: in place only, as no function returns one.
+template <typename T, std::size_t N>
+struct Pack<T[N]> {
+  static void put(std::vector<torch::Tensor>& out, const T (&array)[N]) {
+    for (const T& x : array) {
+      Pack<T>::put(out, x);
+    }
+  }
+  static void take_in_place(const torch::Tensor*& in, T (&array)[N]) {
+    for (T& x : array) {
+      if constexpr (std::is_array_v<T> || std::is_same_v<T, torch::Tensor>) {
+        Pack<T>::take_in_place(in, x);
+      } else {
+        x = Pack<T>::take(in, x);
+      }
+    }
+  }
+};
+
 /// The entries of a map in the order of their keys, which is the same on all ranks.
 template <typename Map>
 auto in_key_order(Map& map) {
