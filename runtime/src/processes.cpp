@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "outcome.h"
 #include "state.h"
 
 namespace accelerate {
@@ -46,6 +47,14 @@ ProcessFirst::~ProcessFirst() noexcept(false) {
 }
 
 namespace detail {
+
+void once(const std::function<void()>& action) {
+  together("once()", [&] {
+    if (state().alone() || rank() == 0) {
+      action();
+    }
+  });
+}
 
 void set_trigger() { state().control.trigger = true; }
 
