@@ -172,6 +172,29 @@ TEST(VerifyTraining, TellsGrowthFromAJump) {
   EXPECT_EQ(report.first->step, 10U);
 }
 
+TEST(VerifyTraining, LetsAUnitTurnOver) {
+  const Recording original = Train(0, 1, 10);
+  const auto ranks = [](double change, std::initializer_list<std::size_t> steps) {
+    std::vector<Recording> all = {Train(0, 2, 10), Train(1, 2, 10)};
+    for (const std::size_t step : steps) {
+      for (Recording& rank : all) {
+        rank.events[2 * step + 1].gradients[0].sketch[0] += change;
+        rank.events[2 * step + 1].gradients[0].hash = "other";
+      }
+    }
+    return all;
+  };
+  EXPECT_TRUE(Compare(original, ranks(1e-3, {4, 7})).same());
+  EXPECT_EQ(Compare(original, ranks(0.1, {4})).first->check, "gradients");         // more than a row's
+  EXPECT_EQ(Compare(original, ranks(1e-3, {4, 6, 7})).first->check, "gradients");  // too often
+  std::vector<Recording> with_consequences = ranks(1e-3, {4});
+  for (Recording& rank : with_consequences) rank.events[14].loss *= 1.01;
+  const RunReport report = Compare(original, with_consequences);
+  ASSERT_FALSE(report.same());
+  EXPECT_EQ(report.first->check, "gradients");
+  EXPECT_EQ(report.first->step, 4U);
+}
+
 TEST(VerifyTraining, CountsSteps) {
   const RunReport report = Compare(Train(0, 1, 5), {Train(0, 2, 4), Train(1, 2, 4)});
   ASSERT_FALSE(report.same());
