@@ -118,7 +118,8 @@ struct Outcome {
   enum { Rows, Whole, Partial, Coupled, Crossed } Kind = Whole;
   std::vector<int> Dims; ///< of Rows, by output; -1 where it has none
   int Rank = -1;
-  bool Assumed = true; ///< a coupled dimension was met only because a rank isn't known
+  std::vector<int> Given; ///< the operands' ranks, as chosen
+  bool Assumed = true;    ///< a coupled dimension was met only because a rank isn't known
 
   bool same(const Outcome &O) const { return Kind == O.Kind && Dims == O.Dims; }
 };
@@ -228,14 +229,22 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   for (const Signature &S : Signatures) {
     auto Try = [&](auto &Self, size_t I) -> void {
       if (I == Operands.size()) {
-        if (std::optional<Outcome> O = tryRanks(S, Operands, Ranks))
-          Outcomes.push_back(*O);
+        if (std::optional<Outcome> O = tryRanks(S, Operands, Ranks)) {
+          O->Given.assign(Ranks.begin(), Ranks.end());
+          Outcomes.push_back(std::move(*O));
+        }
         return;
       }
       const Value &V = Operands[I];
       Ranks[I] = V.Rank;
       if (V.Rank >= 0 || V.Kind != Placement::Sharded)
         return Self(Self, I + 1);
+      // Of the same unknown rank as an operand before.
+      for (size_t J = 0; J != I && V.RankOf != ir::None; ++J)
+        if (const Value &O = Operands[J]; O.Kind == Placement::Sharded && O.Rank < 0 && O.RankOf == V.RankOf) {
+          Ranks[I] = Ranks[J] - O.RankPlus + V.RankPlus;
+          return Self(Self, I + 1);
+        }
       int Least = std::max<int>({V.Least, V.Dim + 1, I < S.Inputs.size() ? int(S.Inputs[I].size()) - 1 : 0});
       for (Ranks[I] = Least; Ranks[I] != Least + 4; ++Ranks[I])
         Self(Self, I + 1);
@@ -296,13 +305,16 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     Result.Least = std::min<int8_t>(Result.Least, O.Rank);
   if (OneRank && !Follows)
     Result.setRank(First.Rank);
-  else if (Follows && Signatures.size() == 1 && Follows->RankOf != ir::None &&
-           Signatures.front().Outputs.front().find('.') != std::string::npos) {
-    size_t I = Follows - Operands.begin();
-    Result.RankOf = Follows->RankOf;
-    Result.RankPlus =
-        Follows->RankPlus + int(Signatures.front().Outputs.front().size()) - int(Signatures.front().Inputs[I].size());
-  }
+  else
+    for (size_t I = 0; I != Operands.size() && Result.RankOf == ir::None; ++I) {
+      const Value &V = Operands[I];
+      int More = First.Rank - First.Given[I];
+      if (V.Kind == Placement::Sharded && V.Rank < 0 && V.RankOf != ir::None &&
+          llvm::all_of(Outcomes, [&](const Outcome &O) { return O.Rank - O.Given[I] == More; })) {
+        Result.RankOf = V.RankOf;
+        Result.RankPlus = int8_t(V.RankPlus + More);
+      }
+    }
   return Result;
 }
 

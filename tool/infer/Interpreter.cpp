@@ -45,6 +45,7 @@ void Interpreter::once() {
   Current.clear();
   Last.clear();
   Returned.clear();
+  Parts.clear();
   Alias.clear();
   Copies.clear();
   PointsTo.clear();
@@ -73,6 +74,42 @@ void Interpreter::once() {
 //===----------------------------------------------------------------------===//
 // Locations
 //===----------------------------------------------------------------------===//
+
+/// The elements of a pair or tuple, if it was made of them in the project.
+const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
+  for (int Hops = 0; E != None && Hops != 8; ++Hops) {
+    if (Cuts.count(E))
+      return nullptr;
+    if (auto It = Parts.find(E); It != Parts.end())
+      return It->second.empty() ? nullptr : &It->second;
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Ref) {
+      auto It = Current.find(Location{X.Var, {}});
+      E = It == Current.end() ? None : It->second.AssignedBy;
+      continue;
+    }
+    bool Passes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::Cast ||
+                  (X.Kind == ExprKind::Call && (X.Name == "std::move" || X.Name == "std::forward"));
+    if (!Passes || X.Args.size() != 1)
+      return nullptr;
+    E = X.Args[0];
+  }
+  return nullptr;
+}
+
+/// Remembers of what a pair or tuple is made.
+void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
+  StringRef Type = P.Code.type(E).Name;
+  bool Tuple = Type.starts_with("std::pair<") || Type.starts_with("std::tuple<");
+  bool Makes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::List || X.Name == "std::make_pair" ||
+               X.Name == "std::make_tuple";
+  if (!Tuple || !Makes || X.Args.size() < 2)
+    return;
+  std::vector<Value> Made;
+  for (ir::ExprId Arg : X.Args)
+    Made.push_back(Arg == None ? Value() : Last[Arg]);
+  Parts[E] = std::move(Made);
+}
 
 std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
   if (Cuts.count(E) || OwnRows.count(E))
@@ -109,6 +146,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
   case ExprKind::Index:
     return lvalue(X.Object);
   case ExprKind::Cast:
+    if (StringRef(X.Name).starts_with("part") && partsOf(X.Args[0]))
+      return std::nullopt; // an element with a value of its own
     return lvalue(X.Args[0]);
   case ExprKind::Assign:
     return lvalue(X.Args[0]);
@@ -351,6 +390,7 @@ Value Interpreter::eval(ir::ExprId E) {
   if (auto It = Standing.find(E); It != Standing.end())
     return Last[E] = It->second;
   Value V = evalRaw(E);
+  makeParts(E, P.Code.Exprs[E]);
   if (Cuts.count(E) && V.replicated()) {
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
@@ -402,7 +442,12 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         notWhole("it reads what it adds up", E);
       return ofField(E, *L, std::move(V));
     }
-    return X.Object == None ? Value::of(Placement::Replicated, E) : eval(X.Object);
+    if (X.Object == None)
+      return Value::of(Placement::Replicated, E);
+    Value Whole = eval(X.Object); // `f().first`
+    if (const std::vector<Value> *Parts = partsOf(X.Object); Parts && Parts->size() == 2 && X.Var != None)
+      return (*Parts)[P.Code.Vars[X.Var].Name == "second"];
+    return Whole;
   }
   case ExprKind::Unary: {
     if (X.Name == "++" || X.Name == "--") {
@@ -478,10 +523,17 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     Value V = eval(X.Args[0]);
     if (P.Code.type(E).Kind == TypeKind::Void)
       return Value::of(Placement::Replicated, E);
-    if (X.Name == "rest" && V.RestDim >= 0)
-      V.Dim = uint8_t(std::exchange(V.RestDim, -1));
-    else if (X.Name == "first")
+    if (StringRef Part = X.Name; Part.consume_front("part")) {
+      size_t Index = 0;
+      if (Part.getAsInteger(10, Index))
+        return V;
+      if (const std::vector<Value> *Parts = partsOf(X.Args[0]); Parts && Index < Parts->size())
+        return (*Parts)[Index];
+      if (Index > 0 && V.RestDim >= 0) // an LSTM's states don't lie as its output does
+        V.Dim = uint8_t(V.RestDim);
       V.RestDim = -1;
+      return V;
+    }
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }
   case ExprKind::Construct:

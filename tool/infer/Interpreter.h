@@ -83,8 +83,9 @@ private:
     Value Result;
     bool Returned = false;
     std::vector<State> Returns;
-    State Fields;                 ///< of the object that it returns, its name left out
-    std::vector<ir::ExprId> Args; ///< of the call
+    State Fields;                  ///< of the object that it returns, its name left out
+    std::vector<ir::ExprId> Args;  ///< of the call
+    std::vector<Value> Parts = {}; ///< of the pair or tuple that it returns
   };
 
   void once();
@@ -123,6 +124,8 @@ private:
   /// Where an expression's value lies, if it has a place: what is written there is read there.
   std::optional<Location> lvalue(ir::ExprId E);
   std::optional<Location> named(ir::ExprId E);
+  const std::vector<Value> *partsOf(ir::ExprId E) const;
+  void makeParts(ir::ExprId E, const ir::Expr &X);
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
@@ -173,7 +176,7 @@ private:
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
-  Value ofField(ir::ExprId E, const Location &L, Value V) const;
+  Value ofField(ir::ExprId E, const Location &L, Value V);
 
   // Calls (InterpreterCalls.cpp)
   Value call(ir::ExprId E, const ir::Expr &X);
@@ -219,8 +222,9 @@ private:
 
   // One run.
   State Current;
-  std::map<ir::ExprId, State> Returned; ///< the fields of what calls returned
-  std::map<ir::ExprId, Value> Last;     ///< of each expression, when it was evaluated last
+  std::map<ir::ExprId, State> Returned;           ///< the fields of what calls returned
+  std::map<ir::ExprId, std::vector<Value>> Parts; ///< the elements of pairs and tuples, by what made them
+  std::map<ir::ExprId, Value> Last;               ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo; ///< pointers, by where they are kept

@@ -305,6 +305,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   }
   Dead = false;
   Returned[E] = Top.Fields;
+  Parts[E] = Top.Parts;
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
   Frames.pop_back();
   Stack.pop_back();

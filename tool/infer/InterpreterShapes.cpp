@@ -12,7 +12,7 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 /// A batch's tensor: of how many dimensions, if LibTorch's own data sets tell; else as many as this field has.
-Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) const {
+Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) {
   // A copy of a field, `auto y = batch.target`, is the field's location.
   if (V.Kind == Placement::Sharded && V.Batch != None && !L.Path.empty() && V.Rank < 0 && V.RankOf == None &&
       P.Code.type(E).Kind == TypeKind::Tensor) {
@@ -22,6 +22,15 @@ Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) const {
       if (Loader.contains("torch::data::datasets::MNIST") && Loader.contains("torch::data::transforms::Stack"))
         V.setRank(P.Code.Vars[L.Path.back()].Name == "data" ? 4 : 1);
     }
+  }
+  // Whatever was read of one assignment has as many dimensions as all else that was.
+  if (V.Kind == Placement::Sharded && V.Batch == None && V.Rank < 0 && V.RankOf == None && V.AssignedBy != None &&
+      P.Code.type(E).Kind == TypeKind::Tensor) {
+    std::string Place = "r:" + std::to_string(V.AssignedBy) + ":" + std::to_string(L.Root);
+    for (ir::VarId Field : L.Path)
+      Place += "." + std::to_string(Field);
+    V.RankOf = uint32_t(P.Code.Vars.size() + P.Code.Exprs.size()) + named(Place);
+    V.RankPlus = 0;
   }
   if (auto It = LeastRank.find(V.RankOf); It != LeastRank.end())
     V.Least = int8_t(std::max<int>(V.Least, It->second + V.RankPlus));

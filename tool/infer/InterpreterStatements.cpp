@@ -98,6 +98,15 @@ void Interpreter::exec(ir::StmtId Id) {
     Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
     F.Result = F.Returned ? join(F.Result, V) : V;
+    const std::vector<Value> *Made = S.Value == None ? nullptr : partsOf(S.Value);
+    if (!F.Returned) {
+      F.Parts = Made ? *Made : std::vector<Value>();
+    } else if (!Made || Made->size() != F.Parts.size()) {
+      F.Parts.clear();
+    } else {
+      for (size_t I = 0; I != Made->size(); ++I)
+        F.Parts[I] = join(F.Parts[I], (*Made)[I]);
+    }
     // An object by its fields, if this is the only return.
     State Fields;
     if (std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value); L && !F.Returned)

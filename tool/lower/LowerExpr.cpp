@@ -98,10 +98,10 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   return Id;
 }
 
-/// The first element of a tuple, or one of the rest.
+/// An element of a tuple.
 ir::ExprId Lowering::partOf(ir::ExprId Whole, const Expr *E, unsigned Index) {
   ir::ExprId Id = make(ExprKind::Cast, E);
-  Out.Exprs[Id].Name = Index == 0 ? "first" : "rest";
+  Out.Exprs[Id].Name = "part" + std::to_string(Index);
   Out.Exprs[Id].Args = {Whole};
   return Id;
 }

@@ -64,8 +64,9 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
           ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
           ir::StmtId Bound = make(StmtKind::Decl, S);
           Out.Stmts[Bound].Var = Part;
-          bool Rest = Index++ > 0 && B->getHoldingVar() && Init != None;
-          Out.Stmts[Bound].Value = Rest ? partOf(Init, V->getInit(), 1) : Init;
+          bool Tuple = B->getHoldingVar() && Init != None;
+          Out.Stmts[Bound].Value = Tuple ? partOf(Init, V->getInit(), Index) : Init;
+          ++Index;
           Children.push_back(Bound);
         }
     }
