@@ -203,6 +203,7 @@ private:
   const Loop *stepLoop() const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner) const;
+  bool isParameter(ir::ExprId E);
   bool cut(ir::ExprId At, ir::StmtId Loop);
   bool cutBatch(const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole);
@@ -245,7 +246,9 @@ private:
   std::set<uint32_t> KeepWhole; ///< evaluation loaders that can't be shared out
   bool FilesDecide = false;     ///< files are changed where something from outside decides: the ranks agree on all such
   int OutsideChoices = 0;       ///< branches around that the ranks haven't agreed on
-  std::set<ir::ExprId> Statements;     ///< expressions that are statements: nothing uses their value
+  std::set<ir::ExprId> Statements; ///< expressions that are statements: nothing uses their value
+  std::set<ir::VarId> Parameters;  ///< that are registered as such
+  bool ParametersKnown = false;
   std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
   std::map<uint32_t, int> LeastRank;   ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable

@@ -351,6 +351,25 @@ void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
   }
 }
 
+/// Whether an expression names a parameter that a module of the project has registered: it has no rows of a batch.
+bool Interpreter::isParameter(ir::ExprId E) {
+  if (!ParametersKnown) {
+    ParametersKnown = true;
+    auto Note = [&](ir::VarId Var, ir::ExprId From) {
+      if (Var != None && From != None && P.Code.Exprs[From].Kind == ExprKind::Call &&
+          StringRef(P.Code.Exprs[From].Name).ends_with("::register_parameter"))
+        Parameters.insert(Var);
+    };
+    for (const ir::Expr &X : P.Code.Exprs)
+      if (X.Args.size() == 2 && X.Args[0] != None && (X.Kind == ExprKind::Assign || X.Name == "at::Tensor::operator="))
+        Note(P.Code.Exprs[X.Args[0]].Var, X.Args[1]);
+    for (const ir::Function &Fn : P.Code.Functions)
+      for (const auto &[Field, Init] : Fn.Inits)
+        Note(Field, Init);
+  }
+  return Parameters.count(P.Code.Exprs[E].Var) != 0;
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -380,7 +399,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
                    (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
                     llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
   for (ir::ExprId Operand : Operands)
-    Result.Trained |= Last[Operand].Trained;
+    Result.Trained |= Last[Operand].Trained || isParameter(Operand);
   if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach"))
     Result.Trained = false;
   if (Leaf && X.Object != None)
@@ -401,7 +420,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {
       const Value &V = Last[Operands[I]];
-      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows)
+      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
+          isParameter(Operands[I]))
         continue;
       bool Sure = Loss && I < 2;
       // Of fewer dimensions, or one: it's broadcast along the batch.
@@ -440,7 +460,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     return Result;
   for (size_t I = 0; I != Operands.size(); ++I) {
     const Value &V = Last[Operands[I]];
-    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows)
+    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
+        isParameter(Operands[I]))
       continue;
     // A loss's target has the rows of what it is compared with, if that has a batch's at all.
     bool Compared =

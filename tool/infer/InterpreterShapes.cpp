@@ -303,4 +303,60 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   return Result;
 }
 
+/// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.
+Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
+  std::vector<ir::ExprId> Items;
+  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Arg) {
+    const ir::Expr &A = P.Code.Exprs[Arg];
+    bool Slice = StringRef(P.Code.type(Arg).Name).ends_with("indexing::Slice");
+    if ((A.Kind == ExprKind::List || A.Kind == ExprKind::Construct) && !A.Args.empty() && !Slice)
+      for (ir::ExprId Sub : A.Args)
+        Collect(Sub);
+    else
+      Items.push_back(Arg);
+  };
+  for (ir::ExprId Arg : X.Args)
+    Collect(Arg);
+  int Dim = 0, To = 0; // dimensions of the operand that are passed before the batch's, and of the result
+  int Added = 0;
+  bool Passed = false, Counted = true;
+  for (size_t I = 0; I != Items.size(); ++I) {
+    const ir::Expr &A = P.Code.Exprs[Items[I]];
+    StringRef Type = P.Code.type(Items[I]).Name;
+    if (StringRef(A.Name).ends_with("None") || Type.ends_with("nullopt_t")) {
+      To += !Passed;
+      ++Added;
+    } else if (Type.ends_with("indexing::Slice")) {
+      if (!Passed && Dim == V.Dim) {
+        if (!A.Args.empty())
+          return Value::unknown("takes some rows of a batch by number", E);
+        Passed = true;
+      } else if (!Passed) {
+        ++Dim, ++To;
+      }
+    } else if (Type.ends_with("EllipsisIndexType") || (A.Kind == ExprKind::Literal && A.Name == "...")) {
+      if (!Passed && I + 1 != Items.size() && locate(V, -int64_t(Items.size() - I - 1)) != Side::Behind)
+        return Value::unknown("indexes a batch from the end where its rows may be meant", E);
+      Passed = true;
+    } else if (P.Code.type(Items[I]).Kind == TypeKind::Integer) {
+      if (!Passed && Dim == V.Dim)
+        return Value::unknown("picks rows of a batch by number", E);
+      Dim += !Passed;
+      --Added;
+    } else if (Passed && eval(Items[I]).replicated()) {
+      Counted = false;
+    } else {
+      return Value::unknown("indexes a batch in a way that isn't followed", E);
+    }
+  }
+  V.Dim = V.Dim - Dim + To;
+  if (Counted)
+    V.addToRank(Added);
+  else
+    V.forgetRank();
+  V.Narrowed |= Added < 0;
+  V.Least = std::max<int8_t>(V.Least, V.Dim + 1);
+  return V;
+}
+
 } // namespace migrate

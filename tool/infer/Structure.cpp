@@ -314,7 +314,8 @@ private:
   }
 
   void prepare() {
-    std::map<ir::StmtId, Preparation> ByBlock;
+    // Of a block: what trains first behind an optimizer tells which objects are prepared together.
+    std::map<std::pair<ir::StmtId, size_t>, Preparation> Together;
     for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
       if (expr(E).Name == "accelerate::Accelerator::prepare")
         for (ir::ExprId Arg : expr(E).Args)
@@ -357,14 +358,14 @@ private:
       ir::StmtId Block = blockOf(O.Statement);
       if (Block == None)
         continue;
-      Preparation &Prep = ByBlock[Block];
+      Preparation &Prep = Together[{Block, trainingBehind(Block, O)}];
       Prep.Function = O.Function;
       for (std::string &Object : Objects)
         if (!llvm::is_contained(Prep.Objects, Object))
           Prep.Objects.push_back(Object);
     }
-    for (auto &[Block, Prep] : ByBlock)
-      place(Block, Prep);
+    for (auto &[Where, Prep] : Together)
+      place(Where.first, Where.second, Prep);
     // Loaders that are made where no optimizer is, or into a member.
     for (ir::FuncId Fn : F.Reached)
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
@@ -418,6 +419,16 @@ private:
     return From;
   }
 
+  /// The number of a block's statement that is or holds another.
+  size_t childWith(ir::StmtId Block, ir::StmtId Inner) const {
+    const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
+    return llvm::find_if(Children, [&](ir::StmtId S) { return contains(S, Inner); }) - Children.begin();
+  }
+
+  size_t trainingBehind(ir::StmtId Block, const OptimizerRole &O) const {
+    return firstTraining(P.Code.Stmts[Block].Children, childWith(Block, O.Statement) + 1);
+  }
+
   /// The last of some statements of a block that touches one of the objects.
   std::optional<size_t> lastTouch(const std::vector<ir::StmtId> &Children, size_t Begin, size_t End,
                                   const std::set<ObjectId> &Involved) const {
@@ -429,21 +440,18 @@ private:
   }
 
   /// Behind the last statement that declares or touches one of the objects, before training begins.
-  void place(ir::StmtId Block, Preparation &Prep) {
+  void place(ir::StmtId Block, size_t Train, Preparation &Prep) {
     const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
     std::set<ObjectId> Involved;
     size_t First = Children.size();
     for (const OptimizerRole &O : R.Optimizers) {
-      if (O.Statement == None || blockOf(O.Statement) != Block)
+      if (O.Statement == None || blockOf(O.Statement) != Block || trainingBehind(Block, O) != Train)
         continue;
       Involved.insert(R.objectOfVar(O.Var));
       for (ir::ExprId Model : O.Models)
         Involved.insert(R.object(Model));
-      for (size_t I = 0; I != Children.size(); ++I)
-        if (contains(Children[I], O.Statement))
-          First = std::min(First, I);
+      First = std::min(First, childWith(Block, O.Statement));
     }
-    size_t Train = firstTraining(Children, First + 1);
     std::vector<std::string> Loaders, Schedulers;
     for (size_t I = 0; I < Train && I < Children.size(); ++I)
       P.forEachStmt(Children[I], [&](ir::StmtId S) {
