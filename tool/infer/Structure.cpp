@@ -458,9 +458,8 @@ private:
         const ir::Stmt &X = P.Code.Stmts[S];
         if (X.Kind != StmtKind::Decl || blockOf(S) != Block)
           return;
-        if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var))) {
+        if (isPreparedLoader(X.Var) && PreparedLoaders.insert(R.objectOfVar(X.Var)).second) {
           Loaders.push_back(P.Code.Vars[X.Var].Name);
-          PreparedLoaders.insert(R.objectOfVar(X.Var));
           Involved.insert(R.objectOfVar(X.Var));
         }
         if (llvm::is_contained(R.Schedulers, S) && I > First) {
