@@ -458,8 +458,10 @@ private:
         const ir::Stmt &X = P.Code.Stmts[S];
         if (X.Kind != StmtKind::Decl || blockOf(S) != Block)
           return;
-        if (isPreparedLoader(X.Var) && PreparedLoaders.insert(R.objectOfVar(X.Var)).second) {
+        // By name: loaders that one function is given are one object.
+        if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) && NamedLoaders.insert(X.Var).second) {
           Loaders.push_back(P.Code.Vars[X.Var].Name);
+          PreparedLoaders.insert(R.objectOfVar(X.Var));
           Involved.insert(R.objectOfVar(X.Var));
         }
         if (llvm::is_contained(R.Schedulers, S) && I > First) {
@@ -622,6 +624,7 @@ private:
   std::map<ir::ExprId, ir::FuncId> Owners;
   std::set<ObjectId> Prepared; ///< optimizers
   std::set<ObjectId> PreparedLoaders;
+  std::set<ir::VarId> NamedLoaders; ///< in a `prepare`
   bool Asks = false;
   std::vector<ir::ExprId> ChosenDevices;
   std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
