@@ -138,9 +138,13 @@ torch::Tensor own_rows(const torch::Tensor& whole) {
   if (s.alone() || !s.training_loader) {
     return whole;
   }
-  TORCH_CHECK(whole.dim() > 0 && whole.size(0) == s.training_slice.global_rows, "[accelerate] rank ", rank(),
-              ": own_rows() takes a tensor with the ", s.training_slice.global_rows,
-              " rows of the global batch, and this one is ", whole.sizes());
+  const int64_t rows = s.training_slice.global_rows;
+  if (whole.dim() > 0 && whole.size(0) == 1 && rows != 1) {
+    return whole;  // broadcast along the rows, whatever rank they are on
+  }
+  TORCH_CHECK(whole.dim() > 0 && whole.size(0) == rows, "[accelerate] rank ", rank(),
+              ": own_rows() takes a tensor with the ", rows, " rows of the global batch, or one, and this one is ",
+              whole.sizes());
   return whole.narrow(0, s.training_slice.begin, s.training_slice.rows).clone();
 }
 

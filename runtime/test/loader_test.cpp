@@ -207,6 +207,8 @@ TEST(Loader, DrawsForRowsAreTheSingleProcesses) {
     auto expected = torch::empty({whole.size(0), 2, 3, 5}, torch::kFloat64).to(torch::MemoryFormat::ChannelsLast);
     EXPECT_TRUE(torch::equal(noise, expected.normal_(0, 1, before_like)));
     if (accelerator.num_processes() > 1) {
+      EXPECT_EQ(accelerator.own_rows(torch::ones({1, 5})).size(0), 1);
+      EXPECT_THROW(accelerator.own_rows(torch::ones({whole.size(0) + 1, 5})), c10::Error);
       EXPECT_THROW(accelerator.global_like(torch::ones({rows + 1, 2})), c10::Error);
       EXPECT_THROW(accelerator.global_like(torch::tensor(1.0)), c10::Error);
     }

@@ -53,7 +53,7 @@ void Interpreter::once() {
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = OwnChoices = 0;
+  Depth = Divergent = Tries = OwnChoices = NoGrads = 0;
   Dead = false;
   Recording = true;
   if (P.Main == None)

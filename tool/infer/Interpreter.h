@@ -163,6 +163,7 @@ private:
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   bool countsRows(ir::ExprId E, int Hops = 4);
+  bool ofNumbers(ir::ExprId Data) const;
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
   Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
   Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
@@ -236,6 +237,7 @@ private:
   int Depth = 0;
   int OwnChoices = 0; ///< conditions of this rank's own batch around here
   int Tries = 0;      ///< try blocks around here
+  int NoGrads = 0;    ///< guards against gradients around here
   int Divergent = 0;  ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
@@ -262,6 +264,7 @@ private:
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
   std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave
   std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait

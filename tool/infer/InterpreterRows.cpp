@@ -26,7 +26,11 @@ uint32_t Interpreter::named(const std::string &Name) {
 }
 
 /// Of what may have any number of rows: a name of its own.
-uint32_t Interpreter::ownRowsName(ir::ExprId E) { return named("e:" + std::to_string(E)); }
+uint32_t Interpreter::ownRowsName(ir::ExprId E) {
+  uint32_t Name = named("e:" + std::to_string(E));
+  Uncounted.insert(Name);
+  return Name;
+}
 
 /// An expression by its text: equal texts of equal variables mean equal values within a step.
 std::string Interpreter::spelled(ir::ExprId E) const {
@@ -128,16 +132,21 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return NoRows;
   if (Op && *Op == Operation::Contract)
     return X.Name == "at::embedding" && Operands.size() > 1 ? Last[Operands[1]].Rows : First;
-  // Row by row: what has rows at all agrees on them.
-  uint32_t Rows = NoRows;
-  for (ir::ExprId Operand : Operands) {
-    TypeKind Type = P.Code.type(Operand).Kind;
-    uint32_t These = Last[Operand].Rows;
-    if ((Type != TypeKind::Tensor && X.Kind != ExprKind::Construct) || These == NoRows || Last[Operand].Trained)
-      continue;
-    Rows = Rows == NoRows || Rows == These ? These : 0;
+  // Row by row: what has rows at all agrees on them; parameters have none, what is computed with them may.
+  for (bool Trained : {false, true}) {
+    uint32_t Rows = NoRows;
+    for (ir::ExprId Operand : Operands) {
+      TypeKind Type = P.Code.type(Operand).Kind;
+      uint32_t These = Last[Operand].Rows;
+      if ((Type != TypeKind::Tensor && X.Kind != ExprKind::Construct) || These == NoRows ||
+          Last[Operand].Trained != Trained || isParameter(Operand))
+        continue;
+      Rows = Rows == NoRows || Rows == These ? These : 0;
+    }
+    if (Rows != NoRows)
+      return Rows;
   }
-  return Rows;
+  return NoRows;
 }
 
 /// The innermost loop around here that trains, if its batches aren't a loader's.
@@ -400,18 +409,26 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
                     llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
   for (ir::ExprId Operand : Operands)
     Result.Trained |= Last[Operand].Trained || isParameter(Operand);
-  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach"))
+  // Results of a call that keep no graph are no more the model's than a batch is.
+  bool InPlace = StringRef(X.Name).ends_with("_") || StringRef(X.Name).ends_with("=");
+  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach") || (NoGrads > 0 && !Leaf && !InPlace))
     Result.Trained = false;
   if (Leaf && X.Object != None)
     if (std::optional<Location> L = lvalue(X.Object))
       Current[*L].Trained = true;
 
+  // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.
+  bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
+  // An index with the rows of what it picks from.
+  bool Picks = Op && *Op == Operation::Lookup && !StringRef(X.Name).ends_with("index_select");
   // A batch that was cut: what has the same rows is cut as well, what may have them must be known.
   uint32_t Batch = 0;
+  bool InHand = false; // it was cut before this is evaluated
   const Value *Local = nullptr;
   for (ir::ExprId Operand : Operands)
     if (const Value &V = Last[Operand]; V.Kind == Placement::Sharded) {
       Local = &V;
+      InHand |= P.Code.Exprs[Operand].Kind == ExprKind::Ref && !Cuts.count(Operand);
       Batch = V.Rows > NoRows ? V.Rows : Batch;
     }
   if (Local && Batch == 0)
@@ -423,7 +440,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
           isParameter(Operands[I]))
         continue;
-      bool Sure = Loss && I < 2;
+      bool Sure = (Loss && I < 2) || (Picks && I > 0);
       // Of fewer dimensions, or one: it's broadcast along the batch.
       if (Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
         continue;
@@ -434,7 +451,11 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
         ir::ExprId At = cutPoint(Operands[I], *Step);
         if (!cut(At, Step->Statement))
           cut(Operands[I], Step->Statement);
-      } else if (V.Rows == 0 && !Module && V.Kind != Placement::Zero)
+      } else if (Step && Beside && InHand && Uncounted.count(V.Rows) && V.Rank > 0 && V.Rank == Local->Rank &&
+                 Local->Dim == 0) {
+        // As many rows as the batch, or one: told where it runs.
+        Restart |= OwnRows.insert(Operands[I]).second;
+      } else if ((V.Rows == 0 || Uncounted.count(V.Rows)) && !Module && V.Kind != Placement::Zero)
         note("unknown-rows", Operands[I], V, "meets the rows of a batch");
     }
     if (Result.Kind == Placement::Sharded || Result.Kind == Placement::Mean || Result.Kind == Placement::Partial)
@@ -447,7 +468,6 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
   Result.Edges.clear();
   // Of fewer dimensions, it is broadcast along the first: none of its rows is the batch's.
-  bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
   int Longest = -1;
   for (ir::ExprId Operand : Operands)
     Longest = std::max<int>(Longest, Last[Operand].Rank);
@@ -467,7 +487,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     bool Compared =
         Loss && I < 2 && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
     Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
-             (Module && I == 0) || Compared || (Op && *Op == Operation::Contract && I == 0)};
+             (Module && I == 0) || Compared || (Picks && I > 0) || (Op && *Op == Operation::Contract && I == 0)};
     // Tried, and still whole: right where it is used, then.
     if (Cuts.count(New.At))
       New.At = Operands[I];

@@ -105,6 +105,8 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
   if (Self.Kind == Placement::Sharded) {
     if (Index.Kind == Placement::Sharded && (OneIndex || Index.Dim != Self.Dim))
       return Value::unknown("takes what rows of a batch say from all of them (`" + X.Name + "`)", E);
+    if (Index.replicated() && !OneIndex)
+      return Value::unknown("picks from rows of a batch by an index that isn't cut like them (`" + X.Name + "`)", E);
     return along(Self, Dims.Known, E, X.Name);
   }
   if (!Self.replicated())
@@ -214,6 +216,14 @@ Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
 }
 
 /// Factories and draws: placed by their shape and what they are made of, not by their name.
+/// Whether a tensor's data is a vector of numbers.
+bool Interpreter::ofNumbers(ir::ExprId Data) const {
+  while (P.Code.Exprs[Data].Kind == ExprKind::Construct && P.Code.Exprs[Data].Args.size() == 1)
+    Data = P.Code.Exprs[Data].Args[0];
+  StringRef Type = P.Code.type(Data).Name;
+  return Type.starts_with("std::vector<") || Type.starts_with("c10::ArrayRef<");
+}
+
 Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args) {
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   bool Draws = Row.Kind == Operation::Noise;
@@ -279,6 +289,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
       Rows = Shape[0];
   }
+  if (Name == "tensor" && Result.replicated() && !X.Args.empty() && ofNumbers(X.Args[0]))
+    Result.setRank(1);
   if (Draws)
     notWhole("it draws random numbers", E);
   bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||

@@ -68,10 +68,14 @@ void Interpreter::exec(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   switch (S.Kind) {
   case StmtKind::Block:
-  case StmtKind::Other:
+  case StmtKind::Other: {
+    int Before = NoGrads;
     for (ir::StmtId Child : S.Children)
       exec(Child);
+    if (S.Kind == StmtKind::Block)
+      NoGrads = Before;
     return;
+  }
   case StmtKind::Expr:
     Statements.insert(S.Value);
     eval(S.Value);
@@ -168,6 +172,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   Copies.erase(V);
   PointsTo.erase(Location{V, {}});
   Current.erase(Location{V, {}});
+  NoGrads += StringRef(T.Name).ends_with("NoGradGuard") || StringRef(T.Name).ends_with("InferenceMode");
   if (Init == None) {
     Current[Location{V, {}}] = Value::of(Placement::Zero);
     return;

@@ -340,7 +340,8 @@ class ACCELERATE_API Accelerator : public Project {
   /// are those of the single process: own_rows(torch::randn({global_rows(x.size(0)), 100})). Alone: the argument.
   int64_t global_rows(int64_t local_rows) const { return detail::global_rows(local_rows); }
 
-  /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. Alone: the argument.
+  /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. A single row, which
+  /// is broadcast along the batch, stays. Alone: the argument. Throws if it has another number of rows.
   torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
 
   /// An uninitialised tensor of x's options and shape, but with the rows of the global batch in hand along dimension 0,
