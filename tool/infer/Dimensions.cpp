@@ -295,11 +295,11 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     if (llvm::any_of(S.Outputs, [&](const std::string &O) { return O.size() != S.Outputs.front().size(); }))
       return Result;
   // Of one operand, the result's rank follows from its own.
-  const Value *Follows = nullptr;
+  bool Follows = false;
   for (size_t I = 0; I != Operands.size() && I != Signatures.front().Inputs.size(); ++I)
     if (Operands[I].Kind == Placement::Sharded && Operands[I].Rank < 0 &&
         Signatures.front().Inputs[I].find('.') != std::string::npos)
-      Follows = Follows ? Follows : &Operands[I];
+      Follows = true;
   Result.Least = First.Rank;
   for (const Outcome &O : Outcomes)
     Result.Least = std::min<int8_t>(Result.Least, O.Rank);

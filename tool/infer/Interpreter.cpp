@@ -75,6 +75,12 @@ void Interpreter::once() {
 // Locations
 //===----------------------------------------------------------------------===//
 
+/// What a place got its value from; none if that isn't one expression.
+ir::ExprId Interpreter::assignedBy(const Location &L) const {
+  auto It = Current.find(L);
+  return It == Current.end() ? None : It->second.AssignedBy;
+}
+
 /// The elements of a pair or tuple, if it was made of them in the project.
 const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
   for (int Hops = 0; E != None && Hops != 8; ++Hops) {
@@ -84,8 +90,7 @@ const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
       return It->second.empty() ? nullptr : &It->second;
     const ir::Expr &X = P.Code.Exprs[E];
     if (X.Kind == ExprKind::Ref) {
-      auto It = Current.find(Location{X.Var, {}});
-      E = It == Current.end() ? None : It->second.AssignedBy;
+      E = assignedBy({X.Var, {}});
       continue;
     }
     bool Passes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::Cast ||
@@ -99,11 +104,12 @@ const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
 
 /// Remembers of what a pair or tuple is made.
 void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
-  StringRef Type = P.Code.type(E).Name;
-  bool Tuple = Type.starts_with("std::pair<") || Type.starts_with("std::tuple<");
   bool Makes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::List || X.Name == "std::make_pair" ||
                X.Name == "std::make_tuple";
-  if (!Tuple || !Makes || X.Args.size() < 2)
+  if (X.Args.size() < 2 || !Makes)
+    return;
+  StringRef Type = P.Code.type(E).Name;
+  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
     return;
   std::vector<Value> Made;
   for (ir::ExprId Arg : X.Args)

@@ -60,6 +60,9 @@ inline bool keepsWhole(llvm::StringRef How) {
          How == "class-weight";
 }
 
+/// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
+void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into);
+
 class Interpreter {
 public:
   Interpreter(const Program &P, const Roles &R, const OperationTable &Table) : P(P), R(R), Table(Table) {}
@@ -126,6 +129,7 @@ private:
   std::optional<Location> named(ir::ExprId E);
   const std::vector<Value> *partsOf(ir::ExprId E) const;
   void makeParts(ir::ExprId E, const ir::Expr &X);
+  ir::ExprId assignedBy(const Location &L) const;
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
@@ -252,7 +256,8 @@ private:
   std::set<ir::VarId> Parameters;  ///< that are registered as such
   bool ParametersKnown = false;
   std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
-  std::map<uint32_t, int> LeastRank;   ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
+  bool SharesKnown = false;
+  std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to

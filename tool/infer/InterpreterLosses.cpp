@@ -47,10 +47,11 @@ bool Interpreter::repeatable(ir::ExprId E) const {
 Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
   Value Result = Value::of(Placement::Mean, E);
   Result.setRank(0);
-  if (WeightedShares.empty())
+  if (!SharesKnown)
     for (const ir::Expr &Call : P.Code.Exprs)
       if (StringRef(Call.Name).ends_with("Accelerator::share") && Call.Args.size() == 2)
         WeightedShares.insert(Call.Args[0]);
+  SharesKnown = true;
   if (WeightedShares.count(E)) // a migrated loss, within its `share`
     return Result;
   std::vector<ir::ExprId> Weights(X.Args.begin() + std::min<size_t>(2, X.Args.size()), X.Args.end());

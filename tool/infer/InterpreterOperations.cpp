@@ -38,8 +38,7 @@ bool Interpreter::isBatchSize(ir::ExprId E) const {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
-static void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into) {
+void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into) {
   const ir::Expr &A = P.Code.Exprs[Arg];
   bool Several = A.Kind == ExprKind::List || ((A.Kind == ExprKind::Construct || A.Kind == ExprKind::Cast) &&
                                               P.Code.type(Arg).Kind != TypeKind::Tensor);

@@ -56,9 +56,8 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
     X = &P.Code.Exprs[X->Args[0]];
   if (X->Kind == ExprKind::Ref && Hops > 0)
-    if (auto It = Current.find(Location{X->Var, {}}); It != Current.end() && It->second.AssignedBy != None)
-      if (const ir::Expr &Made = P.Code.Exprs[It->second.AssignedBy]; Made.Kind == ExprKind::Call)
-        return rowsNamed(It->second.AssignedBy, Hops - 1);
+    if (ir::ExprId Made = assignedBy({X->Var, {}}); Made != None && P.Code.Exprs[Made].Kind == ExprKind::Call)
+      return rowsNamed(Made, Hops - 1);
   StringRef Name = X->Name;
   if (X->Kind == ExprKind::Call && X->Object != None && Name.ends_with("::size") && X->Args.size() == 1 &&
       P.Code.type(X->Object).Kind == TypeKind::Tensor)
@@ -179,17 +178,10 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
     return From;
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   std::vector<ir::ExprId> Items;
-  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Arg) {
-    const ir::Expr &A = P.Code.Exprs[Arg];
-    if (A.Kind == ExprKind::List || A.Kind == ExprKind::Construct || A.Kind == ExprKind::Cast)
-      for (ir::ExprId Sub : A.Args)
-        Collect(Sub);
-    else if (P.Code.type(Arg).Kind == TypeKind::Integer)
-      Items.push_back(Arg);
-  };
   for (ir::ExprId Arg : X.Args)
     if (Arg != None)
-      Collect(Arg);
+      collectItems(P, Arg, Items);
+  llvm::erase_if(Items, [&](ir::ExprId Item) { return P.Code.type(Item).Kind != TypeKind::Integer; });
   auto Starts = [&](int64_t N) { return !Items.empty() && integer(Items[0]) == N; };
   if (Name == "flatten")
     return Items.empty() || Starts(0) ? From : None;
@@ -232,10 +224,9 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
       continue;
     }
     auto Alias = this->Alias.find(X.Var);
-    auto Value = Current.find(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
-    if (Value == Current.end() || Value->second.AssignedBy == None)
+    ir::ExprId From = assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
+    if (From == None)
       return E;
-    ir::ExprId From = Value->second.AssignedBy;
     const ir::Expr &Made = P.Code.Exprs[From];
     bool InStep = At > Step.Frame || Inside.contains(Made.Where);
     TypeKind Kind = P.Code.type(From).Kind;

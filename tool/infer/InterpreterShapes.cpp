@@ -135,8 +135,8 @@ bool Interpreter::countsRows(ir::ExprId E, int Hops) {
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
     return countsRows(X.Args[0], Hops);
   if (X.Kind == ExprKind::Ref) {
-    auto It = Current.find(Location{X.Var, {}});
-    return It != Current.end() && It->second.AssignedBy != None && countsRows(It->second.AssignedBy, Hops - 1);
+    ir::ExprId Made = assignedBy({X.Var, {}});
+    return Made != None && countsRows(Made, Hops - 1);
   }
   if (X.Kind != ExprKind::Binary || X.Name != "*")
     return false;
