@@ -449,6 +449,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
+      // `auto& batch = *it` is read where the iterator is kept.
+      V.Iterator &= P.Code.type(E).Kind == TypeKind::Unknown;
       return ofField(E, *L, std::move(V));
     }
     if (X.Object == None)
