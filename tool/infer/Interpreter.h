@@ -231,7 +231,7 @@ private:
   Value yielded(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> written(const ir::Expr &X, size_t I);
   void fill(ir::ExprId E, const ir::Expr &X);
-  void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local);
+  void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;

@@ -280,14 +280,15 @@ bool Interpreter::cutBatch(const Value &V) {
 }
 
 /// A whole tensor with as many rows as the loader's batches, beside one of them: this rank's rows of it are meant.
-void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local) {
+void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local,
+                          bool Table) {
   const Loop *Step = nullptr;
   for (const Loop &L : Loops)
     if (L.Mode == LoopMode::Rows)
       Step = &L;
   if (!Step || Local.Dim != 0)
     return;
-  for (size_t I = 0; I != Operands.size(); ++I) {
+  for (size_t I = Table; I < Operands.size(); ++I) { // a table has no rows of the batch, whatever their number
     const Value &V = Last[Operands[I]];
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
         (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
@@ -445,7 +446,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       Batch = V.Rows > NoRows ? V.Rows : Batch;
     }
   if (Local && Batch == 0)
-    ownRows(X, Loss, Operands, *Local);
+    ownRows(X, Loss, Operands, *Local, /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
   if (Batch != 0 && !CutLoops.empty()) {
     const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {
