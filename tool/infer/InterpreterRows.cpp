@@ -260,16 +260,19 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
 
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
 bool Interpreter::cutBatch(const Value &V) {
+  // What the steps have in common is no batch beside one that each makes for itself.
+  auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
+  bool OwnBatch = llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
   std::set<uint32_t> Rows;
   for (const Edge &E : V.Edges)
-    if (E.Sure)
+    if (E.Sure && (Made(E) || !OwnBatch))
       Rows.insert(E.Rows);
   bool Any = false;
   for (const Edge &E : V.Edges) {
     if (!E.Sure && E.Rows == 0) {
       Value Whole = Value::of(Placement::Replicated, E.At);
       note("unknown-rows", E.At, Whole, "meets the rows of a batch");
-    } else if (E.Sure || Rows.count(E.Rows)) {
+    } else if (Rows.count(E.Rows)) {
       Any |= cut(E.At, E.Loop);
     }
   }
@@ -370,6 +373,24 @@ bool Interpreter::isParameter(ir::ExprId E) {
   return Parameters.count(P.Code.Exprs[E].Var) != 0;
 }
 
+/// Whether a leaf is made anew in each step of a program that takes derivatives at its inputs: points, not parameters.
+bool Interpreter::isPoint() {
+  if (!DerivativesKnown)
+    for (const ir::Expr &X : P.Code.Exprs)
+      Derivatives |= X.Name == "torch::autograd::grad" && X.Args.size() > 2 && X.Args[2] != None &&
+                     !P.Code.Exprs[X.Args[2]].Args.empty();
+  DerivativesKnown = true;
+  const Loop *Step = Derivatives ? stepLoop() : nullptr;
+  if (!Step)
+    return false;
+  bool Innermost = true;
+  P.forEachStmt(Step->Statement, [&](ir::StmtId S) {
+    bool IsLoop = P.Code.Stmts[S].Kind == ir::StmtKind::Loop || P.Code.Stmts[S].Kind == ir::StmtKind::RangeFor;
+    Innermost &= S == Step->Statement || !IsLoop || !R.reachesBackward(S);
+  });
+  return Innermost;
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -394,7 +415,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (Arg != None)
       Collect(Arg);
 
-  bool Leaf = StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad");
+  bool Leaf =
+      (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) && !isPoint();
   Result.Trained = Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
                    (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
                     llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
