@@ -36,7 +36,8 @@ struct Options {
   std::vector<std::string> Rules; ///< folders of users' rules
   std::string Config;             ///< in place of the `.accelerate-migrate.yaml` that is found
   bool NoConfig = false;
-  bool Test = false; ///< run the examples of the rules in the folders `Sources`
+  bool Test = false;     ///< run the examples of the rules in the folders `Sources`
+  bool Variants = false; ///< and these written in other ways
   /// What makes a run quick; each can be left out, and changes nothing but the time.
   bool Prefilter = true, Cache = true, Precompile = true, SkipBodies = true, Isolate = true;
   bool Statistics = false;

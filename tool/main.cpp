@@ -77,6 +77,10 @@ static cl::opt<std::string> Config("config",
                                             "file with the program's main)"),
                                    cl::value_desc("file"), cl::cat(Category));
 static cl::opt<bool> NoConfig("no-config", cl::desc("Don't look for .accelerate-migrate.yaml"), cl::cat(Category));
+static cl::opt<bool> Variants("variants",
+                              cl::desc("With test: also the examples written in other ways (comments, templates, "
+                                       "macros)"),
+                              cl::cat(Category));
 static cl::opt<std::string> ResourceDir("resource-dir", cl::desc("Clang's resource folder"), cl::value_desc("dir"),
                                         cl::cat(Category));
 static cl::opt<std::string> RuntimeInclude("runtime-include", cl::desc("Folder of accelerate/accelerate.h"),
@@ -128,6 +132,11 @@ int main(int Argc, char **Argv) {
     errs() << "accelerate-migrate: error: --verify-timeout takes 1 to 604800 seconds\n";
     return migrate::Usage;
   }
+  if (Variants && !O.Test) {
+    errs() << "accelerate-migrate: error: --variants is for accelerate-migrate test\n";
+    return migrate::Usage;
+  }
+  O.Variants = Variants;
   O.VerifyArgs.assign(VerifyArgs.begin(), VerifyArgs.end());
   O.VerifyFlags = VerifyFlags;
   O.VerifyCwd = VerifyCwd;

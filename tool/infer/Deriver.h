@@ -44,6 +44,8 @@ private:
   bool trains(ir::StmtId S) const;
   bool preparedAlready(ObjectId Object) const;
   void prepare();
+  /// Whether a later statement of the same block trains with the object.
+  bool trainsBehind(ir::StmtId S, ObjectId With) const;
   bool isPreparedLoader(ir::VarId V) const;
   bool touches(ir::StmtId S, const std::set<ObjectId> &Involved) const;
   size_t firstTraining(const std::vector<ir::StmtId> &Children, size_t From) const;

@@ -113,15 +113,27 @@ void Deriver::prepare() {
         Name = Text(expr(expr(X.Value).Args[0]).Where);
         Made = expr(X.Value).Args[1];
       }
-      if (Var == None || Made == None || !isMakeDataLoader(expr(Made)) || !isPreparedLoader(Var) ||
-          PreparedLoaders.count(R.objectOfVar(Var)))
+      if (Var == None || Made == None || !isMakeDataLoader(expr(Made)) || !isPreparedLoader(Var))
         return;
-      PreparedLoaders.insert(R.objectOfVar(Var));
+      // Loaders that one function is given are one object, and each is prepared. One that is handed on is prepared by
+      // who gets it.
+      ObjectId Object = R.objectOfVar(Var);
+      bool First = PreparedLoaders.insert(Object).second;
+      if (!NamedLoaders.insert(Var).second || (!First && (preparedAlready(Object) || !trainsBehind(S, Object))))
+        return;
       Fact Alone = fact("prepare", Fn);
       Alone.Nodes["statement"] = X.Where;
       Alone.Texts["objects"] = Name;
       Out.add(std::move(Alone));
     });
+}
+
+bool Deriver::trainsBehind(ir::StmtId S, ObjectId With) const {
+  ir::StmtId Block = blockOf(S);
+  if (Block == None)
+    return false;
+  return llvm::any_of(llvm::drop_begin(P.Code.Stmts[Block].Children, childWith(Block, S) + 1),
+                      [&](ir::StmtId Child) { return trains(Child) && touches(Child, {With}); });
 }
 
 bool Deriver::isPreparedLoader(ir::VarId V) const {

@@ -66,8 +66,8 @@ ir::Range Lowering::stmtRange(const Stmt *S) {
   ir::Range R = rangeOf(S->getSourceRange());
   if (!R.Editable)
     return R;
-  SourceLocation End = S->getEndLoc();
-  if (End.isFileID())
+  // What a user typed as a macro's argument is followed by what follows it there: an argument has no end within.
+  if (SourceLocation End = SM.getSpellingLoc(S->getEndLoc()); End.isFileID())
     if (auto Token = Lexer::findNextToken(End, SM, Ctx.getLangOpts()); Token && Token->is(tok::semi))
       R.End = SM.getFileOffset(Token->getEndLoc());
   return R;

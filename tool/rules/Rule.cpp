@@ -64,6 +64,8 @@ public:
     auto ReadExamples = [&](const YamlValue &V) { File.each(V, [&](const YamlValue &E) { example(E); }); };
     const YamlValue *NoExample = nullptr;
     auto ReadNoExample = [&](const YamlValue &V) { NoExample = &V, R.NoExample = File.text(V); };
+    const YamlValue *NoVariant = nullptr;
+    auto ReadNoVariant = [&](const YamlValue &V) { NoVariant = &V, noVariant(V); };
     File.fields(File.root(), {{"code", ReadCode, true},
                               {"name", ReadName, true},
                               {"summary", ReadSummary, true},
@@ -77,7 +79,8 @@ public:
                               {"message", ReadMessage},
                               {"replaces", ReadReplaces},
                               {"examples", ReadExamples},
-                              {"no-example", ReadNoExample}});
+                              {"no-example", ReadNoExample},
+                              {"no-variant", ReadNoVariant}});
     TextPlace Top = File.root().Where;
     if (R.Match.empty() == R.Fact.empty())
       File.fail(Top, "a rule needs either `match` or `fact`");
@@ -85,6 +88,8 @@ public:
       File.fail(Top, "a rule without `edits` needs a `message`");
     if (NoExample && R.Examples.size())
       File.fail(NoExample->Where, "a rule has `examples`, or `no-example` and the reason");
+    if (NoVariant && R.Examples.empty())
+      File.fail(NoVariant->Where, "`no-variant` tells of `examples`, and there are none");
     code(Code);
     if (Match && R.Match.size()) {
       matcher(*Match);
@@ -180,6 +185,23 @@ private:
     auto Configuration = [&](const YamlValue &Text) { E.Configuration = File.text(Text); };
     File.fields(V, {{"before", Before, true}, {"after", After}, {"around", Around}, {"configuration", Configuration}});
     R.Examples.push_back(std::move(E));
+  }
+
+  void noVariant(const YamlValue &V) {
+    auto Into = [&](Variant Which) {
+      return [this, Which](const YamlValue &Why) {
+        if ((R.NoVariant[Which] = File.text(Why)).empty())
+          File.fail(Why.Where, "say why there is no such variant");
+      };
+    };
+    using Reader = decltype(Into(Variant::Again));
+    std::vector<Reader> Readers;
+    for (size_t I = 0; I != std::size(VariantNames); ++I)
+      Readers.push_back(Into(static_cast<Variant>(I)));
+    std::vector<YamlFile::Field> Fields;
+    for (size_t I = 0; I != std::size(VariantNames); ++I)
+      Fields.push_back({VariantNames[I], Readers[I]});
+    File.fields(V, Fields);
   }
 
   void matcher(const YamlValue &V) {

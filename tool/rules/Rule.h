@@ -43,6 +43,11 @@ struct RuleExample {
   unsigned Line = 0;         ///< in the rule's file
 };
 
+/// Ways to write an example's program that must make no difference (Variants.h).
+enum class Variant { Again, Comments, Template, Instantiations, Macro, MacroArgument, Untrained, Suppressed };
+inline constexpr llvm::StringLiteral VariantNames[] = {"again", "comments",       "template",  "instantiations",
+                                                       "macro", "macro-argument", "untrained", "suppressed"};
+
 struct Rule {
   std::string Code, Name, Summary, Why, Message;
   Safety How = Safety::Safe;
@@ -52,7 +57,8 @@ struct Rule {
   std::vector<std::string> Where;  ///< facts that must hold at the matched place
   std::vector<EditTemplate> Edits; ///< empty: the rule reports
   std::vector<RuleExample> Examples;
-  std::string NoExample; ///< why no single program can show it
+  std::string NoExample;                    ///< why no single program can show it
+  std::map<Variant, std::string> NoVariant; ///< why its examples can't be written so
   std::string Path;
   std::string Replaces; ///< code or name of the tool's own rule that this one stands for
   bool BuiltIn = true;
