@@ -120,6 +120,7 @@ struct Outcome {
   int Rank = -1;
   std::vector<int> Given; ///< the operands' ranks, as chosen
   bool Assumed = true;    ///< a coupled dimension was met only because a rank isn't known
+  bool Narrowed = false;  ///< and dimensions were taken away before
 
   bool same(const Outcome &O) const { return Kind == O.Kind && Dims == O.Dims; }
 };
@@ -170,7 +171,8 @@ std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, Ar
     Label L = labelOf(Labels, Ranks[I], Operands[I].Dim);
     if (llvm::isUpper(L.Letter)) {
       Out.Kind = Outcome::Coupled;
-      Out.Assumed &= Operands[I].Rank < 0 && !Operands[I].Narrowed;
+      Out.Assumed &= Operands[I].Rank < 0;
+      Out.Narrowed |= Operands[I].Narrowed;
       return Out;
     }
     if (Batch && !(*Batch == L)) {
@@ -206,7 +208,7 @@ std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, Ar
 } // namespace
 
 Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Operands, ir::ExprId E,
-               const std::string &Name) {
+               const std::string &Name, bool *Features) {
   const Value *Reducible = nullptr;
   bool AnyLocal = false, Narrowed = false;
   for (const Value &V : Operands) {
@@ -253,14 +255,20 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   }
   // A layer's features aren't the batch, unless nothing else is left.
   if (llvm::any_of(Outcomes, [](const Outcome &O) { return O.Kind != Outcome::Coupled; }))
-    llvm::erase_if(Outcomes, [](const Outcome &O) { return O.Kind == Outcome::Coupled && O.Assumed; });
+    llvm::erase_if(Outcomes, [&](const Outcome &O) {
+      if (O.Kind != Outcome::Coupled || !O.Assumed || (O.Narrowed && !Features))
+        return false;
+      if (O.Narrowed)
+        *Features = true;
+      return true;
+    });
   Value Result = Value::of(Placement::Replicated, E);
   if (Outcomes.empty() && llvm::any_of(Operands, [](const Value &V) { return V.Rank >= 0; })) {
     // LibTorch would throw: what was counted is wrong.
     std::vector<Value> Uncounted(Operands.begin(), Operands.end());
     for (Value &V : Uncounted)
       V.forgetRank();
-    return contract(Signatures, L, Uncounted, E, Name);
+    return contract(Signatures, L, Uncounted, E, Name, Features);
   }
   if (Outcomes.empty())
     return AnyLocal    ? Value::unknown("has another number of dimensions than `" + Name + "` takes rows with", E)
@@ -295,11 +303,11 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     if (llvm::any_of(S.Outputs, [&](const std::string &O) { return O.size() != S.Outputs.front().size(); }))
       return Result;
   // Of one operand, the result's rank follows from its own.
-  const Value *Follows = nullptr;
+  bool Follows = false;
   for (size_t I = 0; I != Operands.size() && I != Signatures.front().Inputs.size(); ++I)
     if (Operands[I].Kind == Placement::Sharded && Operands[I].Rank < 0 &&
         Signatures.front().Inputs[I].find('.') != std::string::npos)
-      Follows = Follows ? Follows : &Operands[I];
+      Follows = true;
   Result.Least = First.Rank;
   for (const Outcome &O : Outcomes)
     Result.Least = std::min<int8_t>(Result.Least, O.Rank);

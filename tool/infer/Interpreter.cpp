@@ -75,6 +75,12 @@ void Interpreter::once() {
 // Locations
 //===----------------------------------------------------------------------===//
 
+/// What a place got its value from; none if that isn't one expression.
+ir::ExprId Interpreter::assignedBy(const Location &L) const {
+  auto It = Current.find(L);
+  return It == Current.end() ? None : It->second.AssignedBy;
+}
+
 /// The elements of a pair or tuple, if it was made of them in the project.
 const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
   for (int Hops = 0; E != None && Hops != 8; ++Hops) {
@@ -84,8 +90,7 @@ const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
       return It->second.empty() ? nullptr : &It->second;
     const ir::Expr &X = P.Code.Exprs[E];
     if (X.Kind == ExprKind::Ref) {
-      auto It = Current.find(Location{X.Var, {}});
-      E = It == Current.end() ? None : It->second.AssignedBy;
+      E = assignedBy({X.Var, {}});
       continue;
     }
     bool Passes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::Cast ||
@@ -99,11 +104,12 @@ const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
 
 /// Remembers of what a pair or tuple is made.
 void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
-  StringRef Type = P.Code.type(E).Name;
-  bool Tuple = Type.starts_with("std::pair<") || Type.starts_with("std::tuple<");
   bool Makes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::List || X.Name == "std::make_pair" ||
                X.Name == "std::make_tuple";
-  if (!Tuple || !Makes || X.Args.size() < 2)
+  if (X.Args.size() < 2 || !Makes)
+    return;
+  StringRef Type = P.Code.type(E).Name;
+  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
     return;
   std::vector<Value> Made;
   for (ir::ExprId Arg : X.Args)
@@ -165,7 +171,7 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
 /// Declared outside the loop over batches that is running: what is written there outlives the step.
 bool Interpreter::outer(const Location &L) const {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
-    if (It->Mode == LoopMode::Rows || It->Mode == LoopMode::Whole) {
+    if (It->Mode == LoopMode::Rows || It->Mode == LoopMode::Whole || It->Mode == LoopMode::Fold) {
       auto Declared = Depths.find(L.Root);
       return Declared == Depths.end() || Declared->second < It->Depth;
     }
@@ -266,7 +272,10 @@ bool Interpreter::numeric(ir::ExprId E) const {
 
 void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
-    if (It->Mode == LoopMode::Whole) {
+    if (It->Mode == LoopMode::Fold) {
+      Restart |= RowLoops.try_emplace(It->Statement, Why).second;
+      return;
+    } else if (It->Mode == LoopMode::Whole) {
       if (KeepWhole.insert(It->Loader).second) {
         Out.Kept[It->Loader] = Why;
         Restart = true;
@@ -293,7 +302,7 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   bool Collective = How != "share" && How != "mine";
   for (const Loop &L : Loops)
-    if (L.Mode == LoopMode::Whole) {
+    if (L.Mode == LoopMode::Whole || L.Mode == LoopMode::Fold) {
       notWhole("a collective would stand in it", E);
       return true;
     }
@@ -477,15 +486,19 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return assign(E, X);
   case ExprKind::Index: {
     Value V = eval(X.Object);
+    if (X.Args.size() == 1 && isRow(X, X.Args[0], V))
+      return Value::of(Placement::Own, E);
     for (ir::ExprId Arg : X.Args) {
       Value Index = eval(Arg);
-      if (Index.Kind == Placement::Own)
+      if (Index.Kind == Placement::Own || Index.Kind == Placement::Unknown)
         V = V.replicated() ? Index : V;
     }
     // The batch's own shape, `x.sizes()[2]`.
     if (V.Kind == Placement::Extent && X.Args.size() == 1 && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Literal &&
         P.Code.Exprs[X.Args[0]].Name != "0")
       return Value::of(Placement::Replicated, E);
+    if (listsRows(X.Object, V))
+      return Value::unknown("picks rows of a batch by number", E);
     if (V.Kind == Placement::Sharded && P.Code.type(X.Object).Kind == TypeKind::Tensor) {
       V.Batch = None;
       bool One = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
@@ -537,6 +550,14 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }
   case ExprKind::Construct:
+    // `std::vector<int> hits(10)`, `(10, 0)`: as many zeros.
+    if (!X.Args.empty() && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
+        holdsNumbers(P.Code.type(E).Name) && eval(X.Args[0]).replicated() &&
+        llvm::all_of(llvm::drop_begin(X.Args), [&](ir::ExprId Arg) {
+          return Arg == None || !P.Code.type(Arg).number() || eval(Arg).Kind == Placement::Zero;
+        }))
+      return Value::of(Placement::Zero, E);
+    return call(E, X);
   case ExprKind::Call:
     return call(E, X);
   case ExprKind::Unknown: {

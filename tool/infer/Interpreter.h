@@ -60,6 +60,12 @@ inline bool keepsWhole(llvm::StringRef How) {
          How == "class-weight";
 }
 
+/// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
+void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into);
+
+/// Whether a method puts what it is given into its object.
+bool isCollecting(llvm::StringRef Name);
+
 class Interpreter {
 public:
   Interpreter(const Program &P, const Roles &R, const OperationTable &Table) : P(P), R(R), Table(Table) {}
@@ -67,7 +73,7 @@ public:
 
 private:
   using State = std::map<Location, Value>;
-  enum class LoopMode { Plain, Rows, Whole, Switch };
+  enum class LoopMode { Plain, Rows, Whole, Fold, Switch };
   struct Loop {
     ir::StmtId Statement;
     LoopMode Mode;
@@ -76,6 +82,8 @@ private:
     size_t Frame;                    ///< index of the frame that it runs in
     bool Trains;                     ///< a backward stands in it, or in what it calls
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
+    ir::VarId Row = ir::None;        ///< of Fold: the number of this rank's row
+    bool Collects = false;           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
   };
   struct Frame {
     ir::FuncId Function;
@@ -126,6 +134,7 @@ private:
   std::optional<Location> named(ir::ExprId E);
   const std::vector<Value> *partsOf(ir::ExprId E) const;
   void makeParts(ir::ExprId E, const ir::Expr &X);
+  ir::ExprId assignedBy(const Location &L) const;
   bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
@@ -155,6 +164,7 @@ private:
   // Operations (InterpreterOperations.cpp, InterpreterShapes.cpp)
   Value apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  Value gradients(ir::ExprId E, const ir::Expr &X);
   Value byClass(ir::ExprId E, const ir::Expr &X, const Operands &In);
   bool repeatable(ir::ExprId E) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
@@ -191,6 +201,14 @@ private:
   bool isBatchSize(ir::ExprId E) const;
   void backward(ir::ExprId E, const ir::Expr &X);
 
+  // Loops over a batch's rows (InterpreterFolds.cpp)
+  bool folds(ir::StmtId S, Loop &L);
+  std::string rowLoop(ir::StmtId S) const;
+  bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
+  bool listsRows(ir::ExprId E, const Value &V) const;
+  std::optional<Value> listed(const Location &L, const Value &Item);
+  std::optional<Value> extreme(const Location &L, ir::ExprId From);
+
   // What differs between processes by itself (InterpreterOutside.cpp)
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
   void agree(ir::ExprId E, const Value &V);
@@ -205,6 +223,7 @@ private:
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner) const;
   bool isParameter(ir::ExprId E);
+  bool isPoint();
   bool cut(ir::ExprId At, ir::StmtId Loop);
   bool cutBatch(const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole);
@@ -252,7 +271,10 @@ private:
   std::set<ir::VarId> Parameters;  ///< that are registered as such
   bool ParametersKnown = false;
   std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
-  std::map<uint32_t, int> LeastRank;   ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
+  bool SharesKnown = false;
+  bool Derivatives = false; ///< at inputs are taken
+  bool DerivativesKnown = false;
+  std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
@@ -267,6 +289,7 @@ private:
   std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave
   std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
+  std::map<ir::StmtId, std::string> RowLoops; ///< over rows of a training batch, that are no folds, and why
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };

@@ -136,7 +136,7 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   if (LoopCondition && (L.Kind == Placement::Extent || Rt.Kind == Placement::Extent)) {
     // A bound stays this rank's; what the loop does is another matter.
-    note("row-loop", E, L.Kind == Placement::Extent ? L : Rt, "loops over this rank's rows");
+    note("row-loop", E, L.Kind == Placement::Extent ? L : Rt, rowLoop(Loops.empty() ? None : Loops.back().Statement));
     return Value::of(Placement::Replicated, E);
   }
   L = nonLinear(L, X.Args[0], "compared");
@@ -164,7 +164,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     Out.Satisfied.insert(AddendExpr);
   const Loop *Batches = nullptr;
   for (const Loop &Candidate : Loops)
-    if (Candidate.Mode == LoopMode::Rows || Candidate.Mode == LoopMode::Whole)
+    if (Candidate.Mode == LoopMode::Rows || Candidate.Mode == LoopMode::Whole || Candidate.Mode == LoopMode::Fold)
       Batches = &Candidate;
   if (!Batches || !outer(L)) {
     Value Sum = arithmetic(E, "+", Cur, Addend, None, None);
@@ -174,8 +174,13 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     }
     return Sum;
   }
-  if (Batches->Mode == LoopMode::Whole) {
-    // Each batch is one rank's, so whatever is added up over them is a partial sum, counters too.
+  if (Batches->Mode == LoopMode::Fold &&
+      (EachStep.count(L) || Batches->Collects || (!Addend.replicated() && Addend.Kind != Placement::Own))) {
+    notWhole("it adds up more than its rows", E);
+    return Value::unknown("adds up more than rows in a loop over rows", E);
+  }
+  if (Batches->Mode != LoopMode::Rows) {
+    // Each batch, or row, is one rank's, so whatever is added up over them is a partial sum, counters too.
     if (Cur.Kind == Placement::Zero || Cur.Kind == Placement::Partial)
       return Value::partial(false, E);
     if (Cur.Kind == Placement::Own)
@@ -238,6 +243,10 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   std::optional<Location> L = lvalue(LE);
   bool Element = P.Code.Exprs[LE].Kind == ExprKind::Index;
   if (X.Name == "=") {
+    if (std::optional<Value> Extreme = L && !Element ? extreme(*L, RE) : std::nullopt) {
+      write(*L, *Extreme, RE);
+      return *Extreme;
+    }
     Value V = eval(RE);
     if (Element)
       for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
@@ -255,7 +264,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
         V = demandReplicated(RE, V, "kept beyond its step");
       } else {
         for (const Loop &Around : Loops)
-          if (Around.Mode == LoopMode::Whole && !V.replicated())
+          if ((Around.Mode == LoopMode::Whole || Around.Mode == LoopMode::Fold) && !V.replicated())
             notWhole("it keeps a value of one batch for later", E);
       }
     }

@@ -73,7 +73,7 @@ static bool isPrint(StringRef Name) {
   return Names.contains(Name);
 }
 
-static bool isCollecting(StringRef Name) {
+bool isCollecting(StringRef Name) {
   return Name.ends_with("::push_back") || Name.ends_with("::emplace_back") || Name.ends_with("::push") ||
          Name.ends_with("::insert") || Name.ends_with("::emplace") || Name.ends_with("::append");
 }
@@ -169,6 +169,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     V.Batch = None;
     return V;
   }
+  if (Name == "torch::autograd::grad")
+    return gradients(E, X);
   if (Name.ends_with("::step") && X.Object != None &&
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
     for (ir::ExprId Arg : X.Args) {
@@ -368,12 +370,16 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result.Func = V.Func; // std::function of a lambda
     if (Collects) {
       std::optional<Location> L = lvalue(X.Object);
+      if (std::optional<Value> Rows = L && StringRef(X.Name).ends_with("_back") ? listed(*L, V) : std::nullopt) {
+        write(*L, *Rows, Arg);
+        continue;
+      }
       bool Outlives = L && outer(*L);
       if (V.Kind == Placement::Own || Result.Kind == Placement::Own)
         notWhole("it collects values of its batches", E);
       if (Outlives) {
         for (const Loop &Around : Loops)
-          if (Around.Mode == LoopMode::Whole)
+          if (Around.Mode == LoopMode::Whole || Around.Mode == LoopMode::Fold)
             notWhole("it collects values of its batches", E);
         if (V.reducible() && numeric(Arg))
           V = demandReplicated(Arg, V, "collected over the steps");

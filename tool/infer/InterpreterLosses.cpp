@@ -47,10 +47,11 @@ bool Interpreter::repeatable(ir::ExprId E) const {
 Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
   Value Result = Value::of(Placement::Mean, E);
   Result.setRank(0);
-  if (WeightedShares.empty())
+  if (!SharesKnown)
     for (const ir::Expr &Call : P.Code.Exprs)
       if (StringRef(Call.Name).ends_with("Accelerator::share") && Call.Args.size() == 2)
         WeightedShares.insert(Call.Args[0]);
+  SharesKnown = true;
   if (WeightedShares.count(E)) // a migrated loss, within its `share`
     return Result;
   std::vector<ir::ExprId> Weights(X.Args.begin() + std::min<size_t>(2, X.Args.size()), X.Args.end());
@@ -94,6 +95,47 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   Value Result = Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
   Result.setRank(0);
   return Result;
+}
+
+/// `autograd::grad({y}, {x}, {v})`: rows of y that depend on the same rows of x alone have gradients at these rows, and
+/// so has their sum.
+Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
+  std::vector<Value> Lists[3]; // outputs, inputs, what the outputs' gradients are
+  bool Whole = true;
+  for (size_t I = 0; I != X.Args.size(); ++I) {
+    if (X.Args[I] == None)
+      continue;
+    eval(X.Args[I]);
+    std::vector<ir::ExprId> Items;
+    collectItems(P, X.Args[I], Items);
+    for (ir::ExprId Item : Items)
+      if (I < 3 && P.Code.type(Item).Kind == TypeKind::Tensor) {
+        Lists[I].push_back(eval(Item));
+        Whole &= Lists[I].back().replicated();
+      } else if (I < 3) { // a list that was made elsewhere
+        Whole &= eval(Item).replicated();
+      }
+  }
+  auto &[Of, At, By] = Lists;
+  Value Result = Value::of(Placement::Replicated, E);
+  Result.Trained = llvm::any_of(Of, [](const Value &V) { return V.Trained; });
+  if (Whole)
+    return Result;
+  // What one of the ranks brought together depends on the others' rows.
+  bool Alone = llvm::none_of(Out.Coercions, [](const auto &C) { return StringRef(C.second).starts_with("all-"); });
+  auto Rows = [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim == 0; };
+  auto Sum = [](const Value &V) { return V.Kind == Placement::Partial && V.Fresh; };
+  if (!Alone || Of.empty() || At.empty() || !llvm::all_of(At, Rows) || !llvm::all_of(By, Rows) ||
+      !(By.empty() ? llvm::all_of(Of, Sum) : llvm::all_of(Of, Rows)))
+    return Value::unknown("is the gradient of more than this rank's rows at them", E);
+  Value V = At.front();
+  V.Batch = None;
+  V.Trained = true;
+  V.AssignedBy = None;
+  if (llvm::any_of(At, [&](const Value &Other) { return Other.Rank != V.Rank || Other.RankOf != V.RankOf; }))
+    V.forgetRank();
+  V.Least = std::max<int8_t>(V.Least, 1);
+  return V;
 }
 
 } // namespace migrate

@@ -38,8 +38,7 @@ bool Interpreter::isBatchSize(ir::ExprId E) const {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
-static void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into) {
+void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into) {
   const ir::Expr &A = P.Code.Exprs[Arg];
   bool Several = A.Kind == ExprKind::List || ((A.Kind == ExprKind::Construct || A.Kind == ExprKind::Cast) &&
                                               P.Code.type(Arg).Kind != TypeKind::Tensor);
@@ -178,6 +177,10 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     if (V.Batch != None && T.Kind == TypeKind::Tensor && Row.Kind != Operation::Metadata &&
         Row.Kind != Operation::Extent)
       Out.Unmoved.insert(V.Batch);
+    // Of a list of rows a tensor can be made, and its length be asked.
+    if (listsRows(Operand, V) && Row.Kind != Operation::Stack && Row.Kind != Operation::Factory &&
+        Row.Kind != Operation::Extent)
+      V = Value::unknown("is a list of a batch's rows", Operand);
     if (T.Kind == TypeKind::Tensor || (T.Kind == TypeKind::Container && StringRef(T.Name).contains("at::Tensor")))
       In.Tensors.push_back(V);
   }
@@ -257,7 +260,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       if (!Needed.Optional && !Args.count(Needed.Name) && AnyLocal)
         return lookedAt(E, X.Name); // the width of a one-hot code is the batch's maximum unless it is given
     bool Otherwise = !Row.Option.empty() && In.Maker != None && switchedOn(In.Maker, Row.Option);
-    return contract(Otherwise ? Row.WithOption : Row.Signatures, Row.Of, In.Tensors, E, X.Name);
+    bool Features = false;
+    Value Contracted = contract(Otherwise ? Row.WithOption : Row.Signatures, Row.Of, In.Tensors, E, X.Name,
+                                In.Maker != None ? &Features : nullptr);
+    if (Features && Contracted.Kind == Placement::Sharded)
+      note("assumed-ranks", E, Contracted,
+           "is taken to be given features behind its rows; make sure of that (of `[B]` it would take the batch for "
+           "them)");
+    return Contracted;
   }
   case Operation::Update: {
     const char *Sign = StringRef(X.Name).contains("div") ? "/" : StringRef(X.Name).contains("mul") ? "*" : "+";
@@ -377,6 +387,15 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       Look(In.Exprs[0]);
     if (llvm::any_of(Items, [](const Value &V) { return V.Kind != Placement::Sharded; }))
       return Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
+    if (Row.Kind == Operation::Stack && Result.Listed && Dims.Known.size() == 1 && Dims.Known[0] == 0) {
+      Result.Listed = false;
+      Result.forgetRank();
+      Result.Least = 1;
+      Result.RankOf = uint32_t(P.Code.Vars.size()) + E; // unknown, but one
+      return Result;
+    }
+    if (Result.Listed)
+      return Value::unknown("puts a batch's rows beside each other otherwise than along a first dimension", E);
     if (!Items.empty())
       Result = broadcast(Items, E);
     if (Result.Kind == Placement::Unknown)

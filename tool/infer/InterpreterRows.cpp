@@ -56,9 +56,8 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
     X = &P.Code.Exprs[X->Args[0]];
   if (X->Kind == ExprKind::Ref && Hops > 0)
-    if (auto It = Current.find(Location{X->Var, {}}); It != Current.end() && It->second.AssignedBy != None)
-      if (const ir::Expr &Made = P.Code.Exprs[It->second.AssignedBy]; Made.Kind == ExprKind::Call)
-        return rowsNamed(It->second.AssignedBy, Hops - 1);
+    if (ir::ExprId Made = assignedBy({X->Var, {}}); Made != None && P.Code.Exprs[Made].Kind == ExprKind::Call)
+      return rowsNamed(Made, Hops - 1);
   StringRef Name = X->Name;
   if (X->Kind == ExprKind::Call && X->Object != None && Name.ends_with("::size") && X->Args.size() == 1 &&
       P.Code.type(X->Object).Kind == TypeKind::Tensor)
@@ -179,17 +178,10 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
     return From;
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   std::vector<ir::ExprId> Items;
-  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Arg) {
-    const ir::Expr &A = P.Code.Exprs[Arg];
-    if (A.Kind == ExprKind::List || A.Kind == ExprKind::Construct || A.Kind == ExprKind::Cast)
-      for (ir::ExprId Sub : A.Args)
-        Collect(Sub);
-    else if (P.Code.type(Arg).Kind == TypeKind::Integer)
-      Items.push_back(Arg);
-  };
   for (ir::ExprId Arg : X.Args)
     if (Arg != None)
-      Collect(Arg);
+      collectItems(P, Arg, Items);
+  llvm::erase_if(Items, [&](ir::ExprId Item) { return P.Code.type(Item).Kind != TypeKind::Integer; });
   auto Starts = [&](int64_t N) { return !Items.empty() && integer(Items[0]) == N; };
   if (Name == "flatten")
     return Items.empty() || Starts(0) ? From : None;
@@ -232,10 +224,9 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
       continue;
     }
     auto Alias = this->Alias.find(X.Var);
-    auto Value = Current.find(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
-    if (Value == Current.end() || Value->second.AssignedBy == None)
+    ir::ExprId From = assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
+    if (From == None)
       return E;
-    ir::ExprId From = Value->second.AssignedBy;
     const ir::Expr &Made = P.Code.Exprs[From];
     bool InStep = At > Step.Frame || Inside.contains(Made.Where);
     TypeKind Kind = P.Code.type(From).Kind;
@@ -269,16 +260,19 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
 
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
 bool Interpreter::cutBatch(const Value &V) {
+  // What the steps have in common is no batch beside one that each makes for itself.
+  auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
+  bool OwnBatch = llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
   std::set<uint32_t> Rows;
   for (const Edge &E : V.Edges)
-    if (E.Sure)
+    if (E.Sure && (Made(E) || !OwnBatch))
       Rows.insert(E.Rows);
   bool Any = false;
   for (const Edge &E : V.Edges) {
     if (!E.Sure && E.Rows == 0) {
       Value Whole = Value::of(Placement::Replicated, E.At);
       note("unknown-rows", E.At, Whole, "meets the rows of a batch");
-    } else if (E.Sure || Rows.count(E.Rows)) {
+    } else if (Rows.count(E.Rows)) {
       Any |= cut(E.At, E.Loop);
     }
   }
@@ -379,6 +373,24 @@ bool Interpreter::isParameter(ir::ExprId E) {
   return Parameters.count(P.Code.Exprs[E].Var) != 0;
 }
 
+/// Whether a leaf is made anew in each step of a program that takes derivatives at its inputs: points, not parameters.
+bool Interpreter::isPoint() {
+  if (!DerivativesKnown)
+    for (const ir::Expr &X : P.Code.Exprs)
+      Derivatives |= X.Name == "torch::autograd::grad" && X.Args.size() > 2 && X.Args[2] != None &&
+                     !P.Code.Exprs[X.Args[2]].Args.empty();
+  DerivativesKnown = true;
+  const Loop *Step = Derivatives ? stepLoop() : nullptr;
+  if (!Step)
+    return false;
+  bool Innermost = true;
+  P.forEachStmt(Step->Statement, [&](ir::StmtId S) {
+    bool IsLoop = P.Code.Stmts[S].Kind == ir::StmtKind::Loop || P.Code.Stmts[S].Kind == ir::StmtKind::RangeFor;
+    Innermost &= S == Step->Statement || !IsLoop || !R.reachesBackward(S);
+  });
+  return Innermost;
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -403,7 +415,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (Arg != None)
       Collect(Arg);
 
-  bool Leaf = StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad");
+  bool Leaf =
+      (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) && !isPoint();
   Result.Trained = Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
                    (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
                     llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));

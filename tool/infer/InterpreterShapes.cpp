@@ -78,7 +78,10 @@ Value Interpreter::besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E) {
   for (const Value &V : Values)
     if (V.Kind == Placement::Sharded) {
       if (Rows && Result.Kind == Placement::Sharded && !comparable(*Rows, V))
-        note("assumed-ranks", E, Result, "joins the rows of two tensors");
+        note("assumed-ranks", E, Result,
+             "joins the rows of two tensors that are taken to have equal numbers of dimensions; make sure of that "
+             "(`[B, 1]` "
+             "beside `[B]` joins every row with every row)");
       Rows = &V;
     }
   return Result;
@@ -135,8 +138,8 @@ bool Interpreter::countsRows(ir::ExprId E, int Hops) {
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
     return countsRows(X.Args[0], Hops);
   if (X.Kind == ExprKind::Ref) {
-    auto It = Current.find(Location{X.Var, {}});
-    return It != Current.end() && It->second.AssignedBy != None && countsRows(It->second.AssignedBy, Hops - 1);
+    ir::ExprId Made = assignedBy({X.Var, {}});
+    return Made != None && countsRows(Made, Hops - 1);
   }
   if (X.Kind != ExprKind::Binary || X.Name != "*")
     return false;
@@ -288,6 +291,10 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   } else if (In.InPlace) {
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
       Rows = Shape[0];
+  }
+  if (Name == "tensor" && Result.Listed) {
+    Result.Listed = false;
+    Result.setRank(1);
   }
   if (Name == "tensor" && Result.replicated() && !X.Args.empty() && ofNumbers(X.Args[0]))
     Result.setRank(1);

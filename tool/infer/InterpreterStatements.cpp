@@ -49,7 +49,7 @@ void Interpreter::markEscaped(int BodyDepth) {
     auto Declared = Depths.find(L.Root);
     if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
-    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || V.Kind == Placement::Extreme ||
+    if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || (V.Kind == Placement::Extreme && !V.Running) ||
         V.Kind == Placement::Sharded || (V.Kind == Placement::Partial && V.Fresh)) {
       V.Was = V.Kind;
       V.Kind = Placement::Escaped;
@@ -362,7 +362,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
     Depths[S.Var] = Depth;
     Alias.erase(S.Var);
     Value Item;
-    switch (L.Loader == None ? LoopMode::Plain : L.Mode) {
+    switch (L.Loader == None && L.Mode != LoopMode::Fold ? LoopMode::Plain : L.Mode) {
     case LoopMode::Rows:
       Item = Value::sharded(0, S.Value);
       Item.Batch = L.Loader;
@@ -370,6 +370,9 @@ void Interpreter::loopBody(ir::StmtId Id) {
     case LoopMode::Whole:
       Item = Value::of(Placement::Own, S.Value);
       Item.Batch = L.Loader;
+      break;
+    case LoopMode::Fold:
+      Item = Value::of(Placement::Own, S.Value);
       break;
     case LoopMode::Switch:
     case LoopMode::Plain:
@@ -385,14 +388,16 @@ void Interpreter::loopBody(ir::StmtId Id) {
     Current[Location{S.Var, {}}] = Item;
     exec(S.Children[0]);
   } else {
-    if (S.Value != None) {
+    if (L.Mode == LoopMode::Fold) {
+      Current[Location{L.Row, {}}] = Value::unknown("is the number of a row on this rank", S.Value);
+    } else if (S.Value != None) {
       bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
       LoopCondition = Outside;
       if (Loops.back().Trains || FilesDecide)
         agree(S.Value, C);
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
-        note("row-loop", S.Value, C, "loops over this rank's rows");
+        note("row-loop", S.Value, C, rowLoop(Id));
     }
     exec(S.Children[2]);
     for (State &Next : Loops.back().Nexts) {
@@ -400,7 +405,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
       Dead = false;
     }
     Loops.back().Nexts.clear();
-    exec(S.Children[1]);
+    if (Loops.back().Mode != LoopMode::Fold)
+      exec(S.Children[1]);
   }
   for (State &Next : Loops.back().Nexts) {
     Current = Dead ? Next : joined(Current, Next);
@@ -433,6 +439,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
   }
   if (CutLoops.count(Id) && L.Loader == None)
     L.Mode = LoopMode::Rows;
+  else if (L.Loader == None && folds(Id, L))
+    L.Mode = LoopMode::Fold;
   if (L.Mode == LoopMode::Rows)
     markEscaped(Depth);
   Loops.push_back(std::move(L));
@@ -484,7 +492,7 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
   for (const Loop &Around : Loops)
-    if (Around.Mode == LoopMode::Whole)
+    if (Around.Mode == LoopMode::Whole || Around.Mode == LoopMode::Fold)
       return;
   ir::FuncId F = Frames.back().Function;
   for (auto &[L, V] : Current) {

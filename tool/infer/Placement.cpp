@@ -41,12 +41,15 @@ static Value joinPlacements(const Value &A, const Value &B) {
     V.Batch = A.Batch == B.Batch ? A.Batch : ir::None;
     V.Fresh |= B.Fresh;
     V.Narrowed |= B.Narrowed;
+    V.Running &= B.Running;
     int8_t Least = std::min(A.Least, B.Least);
     if (A.Rank != B.Rank || A.RankOf != B.RankOf || A.RankPlus != B.RankPlus)
       V.forgetRank();
     V.Least = Least;
     if (A.Kind == Placement::Extreme && A.Largest != B.Largest)
       return Value::unknown("is the largest on one path and the smallest on another", A.Source);
+    if (A.Kind == Placement::Sharded && A.Listed != B.Listed)
+      return Value::unknown("is a list of rows on one path and a batch on another", A.Source);
     if (A.Kind == Placement::Sharded && (A.Dim != B.Dim || A.RestDim != B.RestDim))
       return Value::unknown("is sharded on two dimensions", A.Source);
     return V;

@@ -46,12 +46,14 @@ struct Value {
   Placement Was = Placement::Replicated; ///< of Escaped
   uint8_t Dim = 0;                       ///< of Sharded
   int8_t RestDim = -1;                   ///< of what stands behind a tuple's first element, -1: as in the first
+  bool Listed = false;                   ///< Sharded: a list whose items are the rows
   int8_t Rank = -1;                      ///< number of the tensor's dimensions, -1 if unknown
   int8_t Least = 0;                      ///< it has at least as many
   int8_t RankPlus = 0;                   ///< with `RankOf`: it has so many more than that
   uint32_t RankOf = ir::None;            ///< of unknown rank: the field of a batch that it is computed from
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
   bool Largest = false;                  ///< of Extreme
+  bool Running = false;                  ///< of Extreme: of all steps so far
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
@@ -112,7 +114,7 @@ struct Value {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges &&
-           Outside == O.Outside && Largest == O.Largest;
+           Outside == O.Outside && Largest == O.Largest && Running == O.Running && Listed == O.Listed;
   }
 };
 

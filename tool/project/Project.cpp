@@ -2,6 +2,7 @@
 #include "project/Project.h"
 #include "project/FileApi.h"
 #include "project/Git.h"
+#include "project/Support.h"
 #include "clang/Driver/Options.h"
 #include "clang/Tooling/JSONCompilationDatabase.h"
 #include "llvm/ADT/SmallString.h"
@@ -24,13 +25,6 @@ namespace migrate {
 
 static const char *const HowToMakeADatabase =
     "make one with `cmake -S . -B build -DCMAKE_EXPORT_COMPILE_COMMANDS=ON`, or give the flags after `--`";
-
-static Error fail(const Twine &Message) { return createStringError(inconvertibleErrorCode(), Message); }
-
-static std::string realPath(const Twine &P) {
-  SmallString<256> Real;
-  return fs::real_path(P, Real) ? std::string() : Real.str().str();
-}
 
 static bool below(StringRef P, StringRef Dir) {
   return !Dir.empty() && P.starts_with(Dir) && (P.size() == Dir.size() || P[Dir.size()] == '/' || Dir.ends_with("/"));

@@ -1,6 +1,7 @@
 //===- CMakeBuild.cpp -----------------------------------------------------===//
 #include "train/CMakeBuild.h"
 #include "project/FileApi.h"
+#include "project/Support.h"
 #include "train/Process.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -18,13 +19,6 @@ namespace migrate {
 
 // Nobody waits longer, and nothing hangs for good.
 static constexpr unsigned ConfigureSeconds = 900, BuildSeconds = 4 * 3600;
-
-static Error fail(const Twine &Message) { return createStringError(inconvertibleErrorCode(), Message); }
-
-static std::string realPath(StringRef Path) {
-  SmallString<256> Real;
-  return sys::fs::real_path(Path, Real) ? std::string() : Real.str().str();
-}
 
 Expected<CMakeCache> CMakeCache::read(StringRef Folder) {
   CMakeCache Cache;

@@ -5,14 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "train/Copies.h"
 #include "project/Git.h"
+#include "project/Support.h"
 #include <filesystem>
 
 using namespace llvm;
 namespace fs = std::filesystem;
 
 namespace migrate {
-
-static Error fail(const Twine &Message) { return createStringError(inconvertibleErrorCode(), Message); }
 
 static bool isLeftOut(const fs::path &Folder, const std::string &Without) {
   std::error_code EC;

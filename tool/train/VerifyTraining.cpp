@@ -1,5 +1,6 @@
 //===- VerifyTraining.cpp -------------------------------------------------===//
 #include "train/VerifyTraining.h"
+#include "project/Support.h"
 #include "report/StatusLine.h"
 #include "train/Copies.h"
 #include "train/Process.h"
@@ -18,13 +19,6 @@ namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
 namespace migrate {
-
-static Error fail(const Twine &Message) { return createStringError(inconvertibleErrorCode(), Message); }
-
-static std::string realPath(const Twine &Path) {
-  SmallString<256> Real;
-  return fs::real_path(Path, Real) ? std::string() : Real.str().str();
-}
 
 namespace {
 

@@ -107,8 +107,7 @@ void Reader::keep(size_t I, const std::string &Key, ReadUnit U) {
 void Reader::noteSources(const ReadUnit &U) {
   // Edited programs include the runtime's headers, too. Edited texts aren't what the run depends on: their originals
   // are known.
-  copy_if(U.Own, std::back_inserter(From.Own),
-          [&](const Dependency &D) { return !Checking || !EditedTexts.count(D.Path); });
+  copy_if(U.Own, std::back_inserter(From.Own), [&](const Dependency &D) { return !EditedTexts.count(D.Path); });
   From.System.insert(U.SystemList);
 }
 
@@ -118,7 +117,7 @@ void Reader::parse(const std::vector<size_t> &Jobs, const std::vector<std::strin
                    std::vector<std::optional<ir::Unit>> &Read) {
   size_t Done = 0;
   auto Show = [&](size_t I) {
-    Status.show(Done, Jobs.size(), (Checking ? "checking " : "reading ") + P.display(P.Units[I].Source));
+    Status.show(Done, Jobs.size(), (EditedTexts.empty() ? "reading " : "checking ") + P.display(P.Units[I].Source));
   };
   runJobs(
       Jobs.size(), Workers, [&](size_t J) { return serialise(parseUnit(P, P.Units[Jobs[J]], Rules, Parsing, Edited)); },
@@ -142,7 +141,7 @@ void Reader::parse(const std::vector<size_t> &Jobs, const std::vector<std::strin
 
 std::vector<ir::Unit> Reader::read(const Overlay &Edited) {
   DependencyCheck Check(Edited);
-  Checking = !Edited.empty();
+  EditedTexts.clear();
   for (const auto &[Path, Text] : Edited)
     EditedTexts.insert(Path);
   std::vector<std::optional<ir::Unit>> Read(P.Units.size());

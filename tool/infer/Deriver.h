@@ -1,0 +1,78 @@
+//===- Deriver.h - How facts are derived (private to Structure*.cpp) ------===//
+#ifndef ACCELERATE_MIGRATE_INFER_DERIVER_H
+#define ACCELERATE_MIGRATE_INFER_DERIVER_H
+
+#include "infer/Structure.h"
+#include "infer/Taught.h"
+#include <optional>
+
+namespace migrate {
+
+class Deriver {
+public:
+  Deriver(const Program &P, const Roles &R, const Findings &F, SourceText Text) : P(P), R(R), F(F), Text(Text) {}
+  Facts run();
+
+private:
+  const ir::Expr &expr(ir::ExprId E) const { return P.Code.Exprs[E]; }
+  Fact fact(const char *Name, ir::FuncId Function) const;
+  Fact factAt(const char *Name, const char *Node, ir::ExprId E);
+  /// Before the body, where no handle is yet.
+  static void useTemporaryHandle(Fact &F) { F.Texts["accelerator"] = "accelerate::Accelerator()"; }
+  ir::FuncId functionOf(ir::ExprId E);
+  void own(ir::ExprId E, ir::FuncId Fn);
+  bool sharedOut(ObjectId Loader) const;
+  bool movesBatches(ObjectId Loader) const;
+  bool inInitializer(ir::ExprId E);
+  void loaders();
+  bool mentionsOurs(ir::ExprId E) const;
+  void device(ir::ExprId Value, ir::FuncId Function, bool InInitializer = false);
+  void devices();
+  void chooseDevices();
+  void chooseTaughtDevices();
+  void models();
+  bool moves(ir::ExprId E) const;
+  void batches();
+
+  // Prepare (StructurePrepare.cpp)
+  struct Preparation {
+    ir::FuncId Function;
+    ir::StmtId After = ir::None;
+    std::vector<std::string> Objects;
+  };
+  ir::StmtId blockOf(ir::StmtId S) const;
+  bool trains(ir::StmtId S) const;
+  bool preparedAlready(ObjectId Object) const;
+  void prepare();
+  bool isPreparedLoader(ir::VarId V) const;
+  bool touches(ir::StmtId S, const std::set<ObjectId> &Involved) const;
+  size_t firstTraining(const std::vector<ir::StmtId> &Children, size_t From) const;
+  size_t childWith(ir::StmtId Block, ir::StmtId Inner) const;
+  size_t trainingBehind(ir::StmtId Block, const OptimizerRole &O) const;
+  std::optional<size_t> lastTouch(const std::vector<ir::StmtId> &Children, size_t Begin, size_t End,
+                                  const std::set<ObjectId> &Involved) const;
+  void place(ir::StmtId Block, size_t Train, Preparation &Prep);
+  bool contains(ir::StmtId S, ir::StmtId Inner) const;
+
+  // Training and metrics (StructureTraining.cpp)
+  void training();
+  void metrics();
+  void refusals();
+
+  const Program &P;
+  const Roles &R;
+  const Findings &F;
+  SourceText Text;
+  Facts Out;
+  std::map<ir::ExprId, ir::FuncId> Owners;
+  std::set<ObjectId> Prepared; ///< optimizers
+  std::set<ObjectId> PreparedLoaders;
+  std::set<ir::VarId> NamedLoaders; ///< in a `prepare`
+  bool Asks = false;
+  std::vector<ir::ExprId> ChosenDevices;
+  std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
+};
+
+} // namespace migrate
+
+#endif

@@ -1,0 +1,157 @@
+//===- InterpreterFolds.cpp - Loops over the rows of a training batch -----===//
+//
+// `for (i = 0; i < x.size(0); ++i)` runs over this rank's rows, a different number on each. What is computed from
+// `x[i]` is one row's, as everything in an evaluation loop shared out by whole batches is one batch's; what the loop
+// adds up is a partial sum, and its largest and smallest numbers can be told when they are asked for. Anything else
+// that outlives a row (a print, a collective, the last one seen) makes it no fold, and the loop is refused.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+
+namespace migrate {
+
+/// The variable that an expression names, through conversions.
+static ir::VarId namedIn(const Program &P, ir::ExprId E) {
+  while (E != None && (P.Code.Exprs[E].Kind == ExprKind::Cast || P.Code.Exprs[E].Kind == ExprKind::Construct) &&
+         P.Code.Exprs[E].Args.size() == 1)
+    E = P.Code.Exprs[E].Args[0];
+  return E != None && P.Code.Exprs[E].Kind == ExprKind::Ref ? P.Code.Exprs[E].Var : None;
+}
+
+/// Whether a loop counts from zero to this rank's number of rows, and runs through. Its bound is given as `mine`, since
+/// a ghost's row is none.
+bool Interpreter::folds(ir::StmtId Id, Loop &L) {
+  const ir::Stmt &S = P.Code.Stmts[Id];
+  bool Each = S.Kind == StmtKind::RangeFor;
+  if (S.Value == None || L.Trains || RowLoops.count(Id) || Divergent > 0)
+    return false;
+  bool InStep = false;
+  for (const Loop &Around : Loops) {
+    InStep |= Around.Mode == LoopMode::Rows;
+    if (Around.Mode == LoopMode::Fold || Around.Mode == LoopMode::Whole) // rows with rows
+      return false;
+  }
+  if (!InStep)
+    return false;
+  bool Plain = true;
+  P.forEachStmt(S.Children[Each ? 0 : 2], [&](ir::StmtId Child) {
+    const ir::Stmt &X = P.Code.Stmts[Child];
+    Plain &= X.Kind != StmtKind::Break && X.Kind != StmtKind::Return;
+  });
+  P.forEachExprIn(S.Children[Each ? 0 : 2], [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    Plain &= X.Name != "CXXThrowExpr";
+    L.Collects |= X.Object != None && isCollecting(X.Name);
+  });
+  if (!Plain)
+    return false;
+  if (Each) { // over all of a list, ghosts too
+    L.Collects = true;
+    return listsRows(S.Value, eval(S.Value));
+  }
+  const ir::Expr &Condition = P.Code.Exprs[S.Value];
+  if (Condition.Kind != ExprKind::Binary || (Condition.Name != "<" && Condition.Name != "!="))
+    return false;
+  ir::VarId Row = namedIn(P, Condition.Args[0]);
+  if (Row == None || Current[Location{Row, {}}].Kind != Placement::Zero)
+    return false;
+  ir::ExprId Bound = Condition.Args[1];
+  const ir::Expr *Asked = &P.Code.Exprs[Bound];
+  while (Asked->Kind == ExprKind::Cast && Asked->Args.size() == 1)
+    Asked = &P.Code.Exprs[Asked->Args[0]];
+  bool Mine = Asked->Name == "accelerate::Accelerator::mine" && Asked->Args.size() == 1; // migrated already
+  Value Rows = eval(Mine ? Asked->Args[0] : Bound);
+  if (Rows.Kind != Placement::Extent)
+    return false;
+  // It steps by one, and nothing else moves it.
+  const ir::Stmt &Step = P.Code.Stmts[S.Children[1] == None ? Id : S.Children[1]];
+  const ir::Expr *Counts = Step.Kind == StmtKind::Expr && Step.Value != None ? &P.Code.Exprs[Step.Value] : nullptr;
+  if (!Counts || Counts->Kind != ExprKind::Unary || Counts->Name != "++" || namedIn(P, Counts->Args[0]) != Row)
+    return false;
+  P.forEachExprIn(S.Children[2], [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+    Plain &= !(Writes && namedIn(P, X.Args[0]) == Row);
+  });
+  if (!Plain)
+    return false;
+  if (!Mine && !L.Collects)
+    coerce(Bound, "mine", Rows);
+  L.Row = Row;
+  return true;
+}
+
+/// What is said of a loop over rows that is no fold.
+std::string Interpreter::rowLoop(ir::StmtId S) const {
+  auto It = RowLoops.find(S);
+  return "loops over this rank's rows" + (It == RowLoops.end() ? "" : ", and " + It->second);
+}
+
+/// Whether `X` picks by `Of` the row of `V` that a fold is at.
+bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const {
+  if (V.Kind != Placement::Sharded || V.Dim != 0 ||
+      (P.Code.type(X.Object).Kind != ir::TypeKind::Tensor && !listsRows(X.Object, V)))
+    return false;
+  ir::VarId Var = namedIn(P, Of);
+  return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
+}
+
+/// Whether the items of `V` are the rows of a batch: of a loader that doesn't stack them, or collected in a fold.
+bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
+  return V.Kind == Placement::Sharded &&
+         (V.Listed || StringRef(P.Code.type(E).Name).starts_with("std::vector<torch::data::Example<"));
+}
+
+/// `list.push_back(x)` in a fold, of one row each time: the list has the batch's rows.
+std::optional<Value> Interpreter::listed(const Location &L, const Value &Item) {
+  if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects || Item.Kind != Placement::Own ||
+      OwnChoices > 0 || Divergent > 0)
+    return std::nullopt;
+  // Made in this step.
+  auto Declared = Depths.find(L.Root);
+  auto Step =
+      std::find_if(Loops.rbegin(), Loops.rend(), [](const Loop &Around) { return Around.Mode == LoopMode::Rows; });
+  auto Before = Current.find(L);
+  if (Declared == Depths.end() || Step == Loops.rend() || Declared->second < Step->Depth || Before == Current.end())
+    return std::nullopt;
+  if (Before->second.Kind != Placement::Zero && !(Before->second.Kind == Placement::Sharded && Before->second.Listed))
+    return std::nullopt;
+  Value Rows = Value::sharded(0, Item.Source);
+  Rows.Listed = true;
+  return Rows;
+}
+
+/// `worst = std::max(worst, x)` of what only this rank has: the largest so far of what it has seen.
+std::optional<Value> Interpreter::extreme(const Location &L, ir::ExprId From) {
+  const ir::Expr &X = P.Code.Exprs[From];
+  bool Largest = X.Name == "std::max" || X.Name == "std::fmax";
+  if (X.Kind != ExprKind::Call || X.Args.size() != 2 || !(Largest || X.Name == "std::min" || X.Name == "std::fmin"))
+    return std::nullopt;
+  if (llvm::none_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold || L.Mode == LoopMode::Whole; }) ||
+      !outer(L) || Divergent > 0)
+    return std::nullopt;
+  for (size_t I : {0, 1}) {
+    if (namedIn(P, X.Args[I]) == None || lvalue(X.Args[I]) != L)
+      continue;
+    Value Before = read(L, From);
+    bool Fits =
+        Before.replicated() || (Before.Kind == Placement::Extreme && Before.Running && Before.Largest == Largest);
+    if (!Fits || eval(X.Args[1 - I]).Kind != Placement::Own)
+      return std::nullopt;
+    Value Result = Value::of(Placement::Extreme, From);
+    Result.Largest = Largest;
+    Result.Running = true;
+    Result.setRank(0);
+    return Result;
+  }
+  return std::nullopt;
+}
+
+} // namespace migrate

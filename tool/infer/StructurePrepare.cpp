@@ -1,0 +1,218 @@
+//===- StructurePrepare.cpp - Where to prepare ----------------------------===//
+#include "infer/Deriver.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+ir::StmtId Deriver::blockOf(ir::StmtId S) const {
+  auto It = R.ParentOf.find(S);
+  while (It != R.ParentOf.end() && P.Code.Stmts[It->second].Transparent)
+    It = R.ParentOf.find(It->second);
+  return It == R.ParentOf.end() ? None : It->second;
+}
+
+bool Deriver::trains(ir::StmtId S) const {
+  if (R.reachesBackward(S))
+    return true;
+  bool Found = false;
+  P.forEachStmt(S, [&](ir::StmtId Child) {
+    const ir::Stmt &X = P.Code.Stmts[Child];
+    Found |= X.Kind == StmtKind::RangeFor && X.Value != None && P.Code.type(X.Value).Kind == TypeKind::DataLoader;
+  });
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    Found |= X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("::step") &&
+             P.Code.type(X.Object).Kind == TypeKind::Optimizer;
+  });
+  return Found;
+}
+
+bool Deriver::preparedAlready(ObjectId Object) const {
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (expr(E).Name == "accelerate::Accelerator::prepare")
+      for (ir::ExprId Arg : expr(E).Args)
+        if (R.object(Arg) == Object)
+          return true;
+  return false;
+}
+
+void Deriver::prepare() {
+  // Of a block: what trains first behind an optimizer tells which objects are prepared together.
+  std::map<std::pair<ir::StmtId, size_t>, Preparation> Together;
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (expr(E).Name == "accelerate::Accelerator::prepare")
+      for (ir::ExprId Arg : expr(E).Args)
+        PreparedLoaders.insert(R.object(Arg));
+  for (const OptimizerRole &O : R.Optimizers) {
+    if (O.Var == None || !F.Reached.count(O.Function)) // half of a migration would be worse than none
+      continue;
+    if (preparedAlready(R.objectOfVar(O.Var))) {
+      Prepared.insert(R.objectOfVar(O.Var));
+      continue;
+    }
+    std::vector<std::string> Objects;
+    for (ir::ExprId Model : O.Models)
+      Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
+                                                                                          : Text(expr(Model).Where));
+    Objects.push_back(P.Code.Vars[O.Var].Name);
+    Prepared.insert(R.objectOfVar(O.Var));
+    if (O.Statement == None) { // in a constructor's initialisers
+      Fact Prep = fact("prepare-in-constructor", O.Function);
+      Prep.Texts["objects"] = llvm::join(Objects, ", ");
+      const ir::Function &Fn = P.Code.Functions[O.Function];
+      std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
+      for (ir::ExprId Model : O.Models)
+        Involved.insert(R.object(Model));
+      // Behind what the body still does to them: parameters that are replaced later would be others.
+      const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
+      if (std::optional<size_t> Last = lastTouch(Body, 0, firstTraining(Body, 0), Involved)) {
+        Prep.Name = "prepare";
+        Prep.Nodes["statement"] = P.Code.Stmts[Body[*Last]].Where;
+        Out.add(std::move(Prep));
+        continue;
+      }
+      ir::Range At = Fn.Where;
+      At.Begin = At.End = Fn.BodyBegin;
+      Prep.Nodes["place"] = At;
+      Prep.Texts["behind"] = Fn.Where.End == Fn.BodyBegin + 1 ? "\n" : ""; // `{}`
+      Out.add(std::move(Prep));
+      continue;
+    }
+    ir::StmtId Block = blockOf(O.Statement);
+    if (Block == None)
+      continue;
+    Preparation &Prep = Together[{Block, trainingBehind(Block, O)}];
+    Prep.Function = O.Function;
+    for (std::string &Object : Objects)
+      if (!llvm::is_contained(Prep.Objects, Object))
+        Prep.Objects.push_back(Object);
+  }
+  for (auto &[Where, Prep] : Together)
+    place(Where.first, Where.second, Prep);
+  // Loaders that are made where no optimizer is, or into a member.
+  for (ir::FuncId Fn : F.Reached)
+    P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      ir::VarId Var = None;
+      std::string Name;
+      ir::ExprId Made = X.Value;
+      if (X.Kind == StmtKind::Decl) {
+        Var = X.Var;
+        Name = P.Code.Vars[Var].Name;
+      } else if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
+                 expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None) {
+        Var = expr(expr(X.Value).Args[0]).Var;
+        Name = Text(expr(expr(X.Value).Args[0]).Where);
+        Made = expr(X.Value).Args[1];
+      }
+      if (Var == None || Made == None || !isMakeDataLoader(expr(Made)) || !isPreparedLoader(Var) ||
+          PreparedLoaders.count(R.objectOfVar(Var)))
+        return;
+      PreparedLoaders.insert(R.objectOfVar(Var));
+      Fact Alone = fact("prepare", Fn);
+      Alone.Nodes["statement"] = X.Where;
+      Alone.Texts["objects"] = Name;
+      Out.add(std::move(Alone));
+    });
+}
+
+bool Deriver::isPreparedLoader(ir::VarId V) const {
+  const ir::Type &T = P.Code.typeOf(V);
+  return T.Kind == TypeKind::DataLoader && !P.Code.Vars[V].Param && movesBatches(R.objectOfVar(V));
+}
+
+bool Deriver::touches(ir::StmtId S, const std::set<ObjectId> &Involved) const {
+  bool Touches = false;
+  P.forEachStmt(S, [&](ir::StmtId Child) {
+    const ir::Stmt &X = P.Code.Stmts[Child];
+    if (X.Kind == StmtKind::Decl)
+      Touches |= Involved.count(R.objectOfVar(X.Var)) != 0;
+    P.forEachExpr(X.Value, [&](ir::ExprId E) {
+      if (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field)
+        Touches |= Involved.count(R.object(E)) != 0;
+    });
+  });
+  return Touches;
+}
+
+/// Where training begins in a block, looked for from a statement on; its end if it doesn't.
+size_t Deriver::firstTraining(const std::vector<ir::StmtId> &Children, size_t From) const {
+  while (From < Children.size() && !trains(Children[From]))
+    ++From;
+  return From;
+}
+
+/// The number of a block's statement that is or holds another.
+size_t Deriver::childWith(ir::StmtId Block, ir::StmtId Inner) const {
+  const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
+  return llvm::find_if(Children, [&](ir::StmtId S) { return contains(S, Inner); }) - Children.begin();
+}
+
+size_t Deriver::trainingBehind(ir::StmtId Block, const OptimizerRole &O) const {
+  return firstTraining(P.Code.Stmts[Block].Children, childWith(Block, O.Statement) + 1);
+}
+
+/// The last of some statements of a block that touches one of the objects.
+std::optional<size_t> Deriver::lastTouch(const std::vector<ir::StmtId> &Children, size_t Begin, size_t End,
+                                         const std::set<ObjectId> &Involved) const {
+  std::optional<size_t> Last;
+  for (size_t I = Begin; I < End && I < Children.size(); ++I)
+    if (!Deleted.count(Children[I]) && touches(Children[I], Involved))
+      Last = I;
+  return Last;
+}
+
+/// Behind the last statement that declares or touches one of the objects, before training begins.
+void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
+  const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
+  std::set<ObjectId> Involved;
+  size_t First = Children.size();
+  for (const OptimizerRole &O : R.Optimizers) {
+    if (O.Statement == None || blockOf(O.Statement) != Block || trainingBehind(Block, O) != Train)
+      continue;
+    Involved.insert(R.objectOfVar(O.Var));
+    for (ir::ExprId Model : O.Models)
+      Involved.insert(R.object(Model));
+    First = std::min(First, childWith(Block, O.Statement));
+  }
+  std::vector<std::string> Loaders, Schedulers;
+  for (size_t I = 0; I < Train && I < Children.size(); ++I)
+    P.forEachStmt(Children[I], [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      if (X.Kind != StmtKind::Decl || blockOf(S) != Block)
+        return;
+      // By name: loaders that one function is given are one object.
+      if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) && NamedLoaders.insert(X.Var).second) {
+        Loaders.push_back(P.Code.Vars[X.Var].Name);
+        PreparedLoaders.insert(R.objectOfVar(X.Var));
+        Involved.insert(R.objectOfVar(X.Var));
+      }
+      if (llvm::is_contained(R.Schedulers, S) && I > First) {
+        Schedulers.push_back(P.Code.Vars[X.Var].Name);
+        Involved.insert(R.objectOfVar(X.Var));
+      }
+    });
+  size_t Last = lastTouch(Children, First, Train, Involved).value_or(First);
+  llvm::append_range(Prep.Objects, Loaders);
+  llvm::append_range(Prep.Objects, Schedulers);
+  Fact X = fact("prepare", Prep.Function);
+  X.Nodes["statement"] = P.Code.Stmts[Children[Last]].Where;
+  X.Texts["objects"] = llvm::join(Prep.Objects, ", ");
+  Out.add(std::move(X));
+}
+
+bool Deriver::contains(ir::StmtId S, ir::StmtId Inner) const {
+  bool Found = false;
+  P.forEachStmt(S, [&](ir::StmtId Child) { Found |= Child == Inner; });
+  return Found;
+}
+
+} // namespace migrate

@@ -1,0 +1,147 @@
+//===- StructureTraining.cpp - Backwards, metrics, what can't be kept -----===//
+#include "infer/Deriver.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// What the rules call a coercion.
+static std::string factOf(const std::string &How) {
+  if (How == "broadcast")
+    return "outside-value";
+  return How == "class-weight" ? How : "metric-" + How;
+}
+
+void Deriver::training() {
+  for (const auto &[E, How] : F.Backwards) {
+    const ir::Expr &Call = expr(E);
+    Fact B = fact(How == "sum" ? "backward-sum" : "backward-mean", functionOf(E));
+    B.Nodes["call"] = Call.Where;
+    B.Nodes["loss"] = expr(Call.Object).Where;
+    // What stands between the parentheses, with its comments.
+    std::string More;
+    if (!Call.Args.empty() && Call.CalleeName.valid()) {
+      ir::Range Between = Call.Where;
+      Between.Begin = Call.CalleeName.End;
+      std::string Written = Text(Between);
+      size_t Open = Written.find('('), Close = Written.rfind(')');
+      if (Open != std::string::npos && Close != std::string::npos && Open < Close)
+        More = ", " + Written.substr(Open + 1, Close - Open - 1);
+    }
+    B.Texts["more"] = More;
+    Out.add(std::move(B));
+  }
+  // What main never reaches isn't understood. Named on a way from main, but through something that isn't followed,
+  // it would be left behind by half of a migration.
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    if (expr(E).Name != "at::Tensor::backward")
+      continue;
+    ir::FuncId Fn = functionOf(E), Outermost = Fn;
+    if (Fn == None || F.Reached.count(Fn))
+      continue;
+    while (P.Code.Functions[Outermost].Parent != None)
+      Outermost = P.Code.Functions[Outermost].Parent;
+    Fact U = fact(R.Reachable.count(Outermost) ? "unfollowed-backward" : "unreached-backward", Fn);
+    U.Nodes["place"] = expr(E).Where;
+    Out.add(std::move(U));
+  }
+}
+
+void Deriver::metrics() {
+  for (const auto &[E, How] : F.Coercions) {
+    if (!keepsWhole(How) && F.Satisfied.count(E)) {
+      Fact A = factAt("ambiguous-placement", "place", E);
+      A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
+      Out.add(std::move(A));
+      continue;
+    }
+    Fact M = fact(factOf(How).c_str(), functionOf(E));
+    M.Nodes["value"] = expr(E).Where;
+    if (auto It = F.ClassWeights.find(E); It != F.ClassWeights.end()) {
+      ir::ExprId Target = It->second.first;
+      if (moves(Target)) // the move goes away
+        Target = expr(Target).Object;
+      std::string Weights = Text(expr(Target).Where);
+      for (ir::ExprId W : It->second.second)
+        Weights += ", " + Text(expr(W).Where);
+      M.Texts["weights"] = Weights;
+    }
+    if (inInitializer(E))
+      useTemporaryHandle(M);
+    if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)
+      M.Chain.push_back({expr(It->second.Source).Where, "it comes from here"});
+    Out.add(std::move(M));
+  }
+  for (const auto &[Loop, Vars] : F.ReduceAfter) {
+    Fact M = fact("metric-after-loop", R.FunctionOf.at(Loop));
+    M.Nodes["loop"] = P.Code.Stmts[Loop].Where;
+    std::vector<std::string> Names;
+    for (ir::VarId V : Vars)
+      Names.push_back(P.Code.Vars[V].Name);
+    M.Texts["values"] = llvm::join(Names, ", ");
+    Out.add(std::move(M));
+  }
+  for (const auto &[E, Rows] : F.RowNoise) {
+    Fact N = factAt("row-noise", "draw", E);
+    N.Nodes["rows"] = expr(Rows).Where;
+    Out.add(std::move(N));
+  }
+  for (ir::ExprId E : F.OwnRows)
+    Out.add(factAt("batch-rows", "value", E));
+  for (const auto &[E, Like] : F.RowNoiseLike) {
+    Fact N = factAt("row-noise-like", "draw", E);
+    N.Nodes["like"] = expr(Like).Where;
+    Out.add(std::move(N));
+  }
+  for (ir::ExprId E : F.Once)
+    Out.add(factAt("file-change", "value", E));
+  for (ir::ExprId E : F.Cuts)
+    Out.add(factAt("own-batch", "batch", E));
+  for (const auto &[E, Batch] : F.BatchSizes) {
+    Fact B = factAt("batch-size-in-shape", "value", E);
+    B.Texts["batch"] = Text(expr(Batch).Where);
+    Out.add(std::move(B));
+  }
+  for (const auto &[Loader, Why] : F.Kept)
+    for (ir::ExprId Made : R.Loaders.at(Loader).Made) {
+      Fact K = fact("evaluation-kept", functionOf(Made));
+      K.Nodes["place"] = expr(Made).Where;
+      K.Texts["why"] = Why;
+      Out.add(std::move(K));
+    }
+}
+
+void Deriver::refusals() {
+  // A step of an optimizer whose making wasn't found: its gradients would not be reduced.
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = expr(E);
+    if (X.Kind != ExprKind::Call || X.Object == None || !StringRef(X.Name).ends_with("::step") ||
+        P.Code.type(X.Object).Kind != TypeKind::Optimizer || !F.Reached.count(functionOf(E)) ||
+        Prepared.count(R.object(X.Object)))
+      continue;
+    Out.add(factAt("unprepared-optimizer", "place", E));
+  }
+  for (ir::ExprId E : R.Ungraded) {
+    if (F.Backwards.empty() || !F.Reached.count(functionOf(E)) || F.Types.count(expr(E).Object) == 0 ||
+        !F.Types.at(expr(E).Object).replicated())
+      continue;
+    Out.add(factAt("unprepared-parameter", "place", E));
+  }
+  bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
+  for (const auto &[Object, Role] : R.Loaders)
+    Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
+  if (Trains && !Shared) {
+    Fact N = fact("nothing-to-share", P.Main);
+    N.Nodes["place"] = expr(F.Backwards.begin()->first).Where;
+    Out.add(std::move(N));
+  }
+}
+
+} // namespace migrate
