@@ -5,6 +5,7 @@
 
 _root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$_root/scripts/versions.env"
+export LLVM_VERSION # CMakePresets.json names the compiler by it
 
 # One folder for all checkouts: the Python environment with LibTorch, ccache, the examples' data.
 export ACCELERATE_MIGRATE_CACHE=${ACCELERATE_MIGRATE_CACHE:-${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache}/accelerate-migrate}

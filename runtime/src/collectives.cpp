@@ -203,7 +203,7 @@ torch::Tensor extreme(const torch::Tensor& given, bool largest) {
   return (largest ? x : x.neg()).to(given.scalar_type());
 }
 
-GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const std::string& name) {
+GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const std::string& name, bool unclear) {
   State& s = state();
   at::Tensor x = given.detach();
   if (dropped && dropped->ghost) {
@@ -216,8 +216,8 @@ GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const
   for (int64_t d = 1; d < x.dim(); ++d) {
     row_bytes *= x.size(d);
   }
-  const at::Tensor mine =
-      torch::tensor({x.size(0), row_bytes, x.dim(), static_cast<int64_t>(x.scalar_type())}, torch::kInt64);
+  const at::Tensor mine = torch::tensor(
+      {unclear ? -1 : x.size(0), row_bytes, x.dim(), static_cast<int64_t>(x.scalar_type())}, torch::kInt64);
   const std::vector<at::Tensor> all = s.group->gather(mine, "numbers of rows");
   int64_t longest = 0;
   for (size_t other = 0; other < all.size(); ++other) {
@@ -225,6 +225,12 @@ GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const
                 ranks(), ": ", name, " needs equal types and equal shapes but for dimension 0; rank ", other,
                 " has rows of ", all[other][1].item<int64_t>(), " bytes in ", all[other][2].item<int64_t>(),
                 " dimensions, rank 0 of ", all[0][1].item<int64_t>(), " in ", all[0][2].item<int64_t>());
+    TORCH_CHECK(
+        all[other][0].item<int64_t>() >= 0, "[accelerate] rank ", rank(), " of ", ranks(), ": ", name,
+        " was called behind a loop whose last batch was filled up on rank ", other,
+        " (by a ghost, or by even_batches), with something else than that batch's rows: which ones to drop is "
+        "known in the loop only; gather each batch there, or loop over a loader of make_evaluation_data_loader, "
+        "which fills up nothing");
     longest = std::max(longest, all[other][0].item<int64_t>());
   }
   at::Tensor bytes = torch::zeros({longest * row_bytes}, x.options().dtype(torch::kUInt8));
@@ -247,7 +253,13 @@ GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const
 torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
   const State& s = state();
   const at::Tensor x = given.dim() == 0 ? given.reshape({1}) : given;
-  return s.alone() ? x : gather_rows(x, drop_ghosts ? &s.last_slice : nullptr, "gather()").rows;
+  if (s.alone() || !drop_ghosts) {
+    return s.alone() ? x : gather_rows(x, nullptr, "gather()").rows;
+  }
+  const RowSlice& batch = s.last_slice;
+  const bool of_batch = given.dim() > 0 && given.size(0) == batch.rows;
+  const bool filled = batch.ghost || (batch.padding > 0 && given.dim() > 0);
+  return gather_rows(x, &batch, "gather_for_metrics()", s.last_pass_over && filled && !of_batch).rows;
 }
 
 torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {

@@ -22,8 +22,9 @@ struct GatheredRows {
 };
 
 /// `dropped`: the batch that x has the rows of, if its ghost or padding is to be left out (they lie behind the other
-/// rows). Fresh, without a gradient. (collective)
-GatheredRows gather_rows(const at::Tensor& x, const RowSlice* dropped, const std::string& name);
+/// rows). `unclear`: nobody knows which of this rank's rows are to be left out, which is an error on all ranks. Fresh,
+/// without a gradient. (collective)
+GatheredRows gather_rows(const at::Tensor& x, const RowSlice* dropped, const std::string& name, bool unclear = false);
 
 /// Zero in x's shape, for a ghost's part. Selected, not multiplied: a statistic of a single row may be not-a-number.
 /// The graph stays, so that all ranks reach the same parameters.

@@ -22,12 +22,27 @@
 #include "output.h"
 #include "state.h"
 
+#if defined(__SANITIZE_THREAD__)  // GCC's
+#define ACCELERATE_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ACCELERATE_THREAD_SANITIZER
+#endif
+#endif
+
 namespace accelerate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{5};  // between asking a process to end and ending it
+
+/// Of a process that has started none: ThreadSanitizer has one of its own, which its copies get, too.
+#ifdef ACCELERATE_THREAD_SANITIZER
+constexpr size_t kOwnThreads = 2;
+#else
+constexpr size_t kOwnThreads = 1;
+#endif
 
 /// A port that is free now.
 uint16_t free_port() {
@@ -53,7 +68,7 @@ void check_that_fork_is_sound() {
       !detail::state_is_made(),
       "[accelerate] notebook_launcher(): there is an Accelerator (or a loader) already; launch before the first");
   const size_t threads = detail::names_in("/proc/self/task").size();
-  TORCH_CHECK(threads <= 1, "[accelerate] notebook_launcher(): this process has ", threads,
+  TORCH_CHECK(threads <= kOwnThreads, "[accelerate] notebook_launcher(): this process has ", threads,
               " threads, and its copies would have one and wait for the others without end; launch before the first "
               "large operation on tensors or use of CUDA, or set OMP_NUM_THREADS=1");
 }

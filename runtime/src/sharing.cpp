@@ -63,6 +63,7 @@ void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
   State& s = state();
   s.last_loader = loader;
   s.last_slice = slice;
+  s.last_pass_over = false;
   if (sharing != Sharing::batches) {
     s.training_loader = loader;
     s.training_slice = slice;
@@ -89,6 +90,7 @@ void hand_out_shard(const RowSlice& slice, bool last) {
       s.training_slice.global_rows == slice.global_rows) {
     s.last_loader = &batch_of_the_program;  // an evaluation loader's batch may have come in between
     s.last_slice = slice;
+    s.last_pass_over = false;
     control.last_batch = control.last_batch || last;
     return;
   }
@@ -97,11 +99,21 @@ void hand_out_shard(const RowSlice& slice, bool last) {
   control.shards_join = true;
 }
 
+void end_pass(const void* loader) {
+  State& s = state();
+  if (s.last_loader != loader) {  // it had no batch for this rank
+    s.last_loader = loader;
+    s.last_slice = RowSlice{};
+  }
+  s.last_pass_over = true;
+}
+
 void take_back(const void* loader) {
   State& s = state();
   if (s.last_loader == loader) {
     s.last_loader = nullptr;
     s.last_slice = RowSlice{};
+    s.last_pass_over = false;
   }
   if (s.training_loader == loader) {
     s.training_loader = nullptr;

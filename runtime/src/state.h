@@ -33,6 +33,7 @@ struct State {
   RowSlice training_slice;                // of that batch
   const void* last_loader = nullptr;      // that gave the last batch, for training or not
   RowSlice last_slice;                    // of that batch
+  bool last_pass_over = false;            // it was the last of its loop, which has ended
 
   bool alone() const { return group == nullptr; }
 };

@@ -162,6 +162,8 @@ TEST_F(Collectives, MeansOverTheGlobalBatch) {
   // Batches of 2n rows and of 1: then all ranks but the first hold a ghost.
   int64_t begin = 0, counted = 0;
   double total = 0;
+  torch::Tensor last;
+  std::vector<torch::Tensor> collected;
   for (auto& b : *loader) {
     const auto first = b.data.select(1, 0);
     const int64_t rows = begin == 0 ? 2 * n : 1;
@@ -169,8 +171,11 @@ TEST_F(Collectives, MeansOverTheGlobalBatch) {
     EXPECT_NEAR(accelerator.mean(first.mean()).item<double>(), mean, 1e-6);
     EXPECT_NEAR(accelerator.mean(first.mean().item<float>()), mean, 1e-5);
     EXPECT_EQ(accelerator.sum(first.size(0)), rows);
-    const auto seen = accelerator.gather_for_metrics(first);
+    const auto [seen, classes] = accelerator.gather_for_metrics(first, b.target);
     EXPECT_TRUE(torch::equal(seen, torch::arange(begin, begin + rows).to(seen.scalar_type())));
+    EXPECT_TRUE(torch::equal(classes, torch::arange(begin, begin + rows).remainder(3)));
+    last = first;
+    collected.push_back(first);
     counted += accelerator.mine(first.size(0));
     total += accelerator.share(first.mean().item<double>());
     if (begin > 0 && r > 0) {
@@ -180,6 +185,19 @@ TEST_F(Collectives, MeansOverTheGlobalBatch) {
     begin += rows;
   }
   EXPECT_EQ(accelerator.reduce(counted), 2 * n + 1);
+  // Behind the loop: the last batch's rows, or all where no rank had a ghost; else nobody knows which rows to drop.
+  EXPECT_EQ(accelerator.gather_for_metrics(last).size(0), 1);
+  const std::string error =
+      toys::error_of([&] { EXPECT_EQ(accelerator.gather_for_metrics(torch::cat(collected)).size(0), 2 * n + 1); });
+  EXPECT_NE(error.find(n == 1 ? "no error" : "whose last batch was filled up on rank 1 (by a ghost"), std::string::npos)
+      << error;
+  auto evaluation = accelerate::make_evaluation_data_loader<torch::data::samplers::SequentialSampler>(
+      toys::Numbers(3).map(torch::data::transforms::Stack<>()), 4);
+  std::vector<torch::Tensor> rows{torch::zeros({0, 4})};  // on a rank without a batch nothing else
+  for (auto& b : *evaluation) {
+    rows.push_back(b.data);
+  }
+  EXPECT_EQ(accelerator.gather_for_metrics(torch::cat(rows)).size(0), 3);
   EXPECT_NEAR(accelerator.reduce(total), (2.0 * static_cast<double>(n) - 1) / 2 + 2.0 * static_cast<double>(n), 1e-6);
 }
 

@@ -208,6 +208,32 @@ TEST_F(Opaque, FunctionsAndRounds) {
   }
 }
 
+TEST_F(Opaque, ASourceIsNotAskedBehindItsEnd) {
+  int64_t next = 0, ends = 0;
+  const auto read = [&]() -> std::optional<torch::Tensor> {
+    if (next == 5) {
+      next = 0;  // the next call begins anew
+      ++ends;
+      return std::nullopt;
+    }
+    ++next;
+    return torch::arange(2 * next - 2, 2 * next);
+  };
+  const auto list = torch::arange(10).split(2);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    sharded::Batches of_function, of_list;
+    for (auto& batch : accelerate::dispatch_batches(read, accelerate::BatchPolicy::PerProcess)) {
+      of_function.push_back(sharded::rows_of(accelerator.gather_for_metrics(batch)));
+    }
+    for (auto& batch : accelerate::dispatch_batches(list, accelerate::BatchPolicy::PerProcess)) {
+      of_list.push_back(sharded::rows_of(accelerator.gather_for_metrics(batch)));
+    }
+    EXPECT_EQ(of_function, sharded::batches_of(10, 2 * n, false));
+    EXPECT_EQ(of_list, of_function);
+  }
+  EXPECT_EQ(ends, r == 0 ? 2 : 0);
+}
+
 TEST_F(Opaque, AllRanksHearOfErrors) {
   int calls = 0;
   const auto read = [&]() -> std::optional<torch::Tensor> {

@@ -192,9 +192,22 @@ TEST_F(Stream, RequestsOfASize) {
   EXPECT_EQ(global_batches(*loader), (Batches{{7, 8, 9}, {10, 11, 12}, {13}}));
 }
 
+/// Begins anew when it's asked again behind its end.
+class Endless : public Counter {
+ public:
+  using Counter::Counter;
+  std::optional<std::vector<torch::data::Example<>>> get_batch(size_t batch_size) override {
+    auto batch = Counter::get_batch(batch_size);
+    if (!batch) {
+      reset();
+    }
+    return batch;
+  }
+};
+
 TEST_F(Stream, RoundsOfWholeBatches) {
   for (const bool drop_last : {false, true}) {
-    auto loader = accelerate::make_data_loader(Counter(2 * n * 2 + 1, false),
+    auto loader = accelerate::make_data_loader(Endless(2 * n * 2 + 1, false),
                                                torch::data::DataLoaderOptions(2).drop_last(drop_last && n > 1),
                                                accelerate::BatchPolicy::PerProcess);
     Batches expected = sharded::batches_of(2 * n * 2 + 1, 2 * n, drop_last && n > 1);

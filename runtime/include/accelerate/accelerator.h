@@ -17,6 +17,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -367,9 +368,21 @@ class ACCELERATE_API Accelerator : public Project {
   torch::Tensor gather(const torch::Tensor& rows) const { return detail::gather(rows, /*drop_ghosts=*/false); }
 
   /// The same without the rows of ghosts, and without those that only fill up a last round (even_batches), so that
-  /// every sample counts once.
+  /// every sample counts once. Of the batch in hand: to be called in the loop. Behind a loop that ended with such rows
+  /// on any rank it takes the last batch's rows only, and throws on all ranks if given others, such as those that were
+  /// collected in the loop, of which it doesn't know which ones to drop.
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const {
     return detail::gather(rows, /*drop_ghosts=*/true);
+  }
+
+  /// The same of several (predictions and targets), one by one, as a tuple: auto [p, t] = gather_for_metrics(p, t).
+  template <typename... Tensors>
+  auto gather(const torch::Tensor& first, const torch::Tensor& second, const Tensors&... more) const {
+    return std::tuple{gather(first), gather(second), gather(more)...};
+  }
+  template <typename... Tensors>
+  auto gather_for_metrics(const torch::Tensor& first, const torch::Tensor& second, const Tensors&... more) const {
+    return std::tuple{gather_for_metrics(first), gather_for_metrics(second), gather_for_metrics(more)...};
   }
 
   /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes) or a number. (collective)

@@ -85,6 +85,7 @@ class DispatchedBatches {
 
   Iterator begin() {
     reader_.emplace(reader_of(source_));
+    ended_ = false;
     if constexpr (!is_callable<std::remove_reference_t<Source>>) {
       ahead_.reset();  // a range begins anew, a function goes on
     }
@@ -110,6 +111,7 @@ class DispatchedBatches {
     }
     batch_ = std::move(step.batch);
     if (!batch_) {
+      end_pass(this);
       return;
     }
     if (ranks() > 1 || batches_count_alone()) {
@@ -137,15 +139,17 @@ class DispatchedBatches {
     return step;
   }
 
+  /// The batches of a step, joined. A source that has told its end isn't asked again: it would go past it, or begin
+  /// anew.
   std::optional<Batch> next_step() {
     const auto wanted = static_cast<std::size_t>(sharing_ == Sharing::rows ? 1 : ranks());
     std::vector<Batch> batches;
-    while (batches.size() < wanted) {
+    while (batches.size() < wanted && !ended_) {
       std::optional<Batch> batch = (*reader_)();
-      if (!batch) {
-        break;
+      ended_ = !batch;
+      if (batch) {
+        batches.push_back(std::move(*batch));
       }
-      batches.push_back(std::move(*batch));
     }
     return batches.empty() ? std::nullopt
                            : std::optional<Batch>(join_batches<ListMeaning::by_type>(std::move(batches)));
@@ -154,6 +158,7 @@ class DispatchedBatches {
   Source source_;
   const Sharing sharing_;
   std::optional<Reader> reader_;
+  bool ended_ = false;  // the reader, in this pass
   std::optional<Batch> batch_;
   std::optional<Step> ahead_;
 };

@@ -267,6 +267,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     if (!ahead_ && tickets_.empty() && !enqueue()) {
       position_.epoch += position_.in_pass ? 1 : 0;
       position_.in_pass = false;
+      end_pass(this);
       return std::nullopt;
     }
     return (ahead_ ? ahead_->ticket : tickets_.front()).requests.front();

@@ -54,6 +54,8 @@ ACCELERATE_API Sharing training_sharing(std::optional<BatchPolicy> policy);
 
 /// Tells the process which batch is in hand now; it's so until the next one, or until its loader goes.
 ACCELERATE_API void hand_out(const void* loader, Sharing sharing, const RowSlice& slice);
+/// The loop over the loader is over: what is gathered now may be what was collected in it.
+ACCELERATE_API void end_pass(const void* loader);
 ACCELERATE_API void take_back(const void* loader);
 /// Whether training control (accumulation, a loss scale) has to be told of batches where there is one rank, too.
 ACCELERATE_API bool batches_count_alone();

@@ -132,6 +132,7 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
     if (!ready.batch) {
       position_.epoch += position_.in_pass ? 1 : 0;
       position_.in_pass = false;
+      end_pass(this);
       return std::nullopt;
     }
     const auto copied = transfer_.start(*ready.batch);
@@ -209,11 +210,16 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
   /// The original's next batch, on a rank that reads.
   std::optional<Batch> next() {
     if (!fetchers_) {
+      if (exhausted_) {
+        return std::nullopt;  // a round that was cut short has seen the end; asked again, the stream may begin anew
+      }
       std::optional<OwnRandomStream> stream;
       if (sharing_ == Sharing::batches && sends()) {
         stream.emplace();  // the other ranks don't read, and don't hear of it
       }
-      return feed_->read();
+      std::optional<Batch> batch = feed_->read();
+      exhausted_ = !batch;
+      return batch;
     }
     while (!fetched_.empty()) {
       auto future = std::move(fetched_.front());
