@@ -62,11 +62,12 @@ torch::Tensor all_reduce(const torch::Tensor& x) {
   if (alone()) {
     return x;
   }
-  TORCH_CHECK(x.is_floating_point() || x.is_complex(), "[accelerate] rank ", rank(),
-              ": all_reduce() takes floating-point tensors, and this one is ", x.scalar_type(),
-              "; convert it, or use sum(), which has no gradient");
   // A ghost keeps its graph, so that the backward pass comes here on every rank.
-  return AllReduce::apply(holds_ghost() ? nothing_of(x) : x);
+  const at::Tensor part = holds_ghost() ? nothing_of(x) : x;
+  if (!x.is_floating_point() && !x.is_complex()) {  // a count has no gradient
+    return summed(part, "all_reduce()");
+  }
+  return AllReduce::apply(part);
 }
 
 torch::Tensor all_gather(const torch::Tensor& rows) {

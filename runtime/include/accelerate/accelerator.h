@@ -328,8 +328,9 @@ class ACCELERATE_API Accelerator : public Project {
 
   /// sum(x) with a gradient, for what a loss computes from the whole batch: all_reduce(numerator) /
   /// all_reduce(denominator). The result, and a loss that is made of it, is equal on all ranks; backward(loss) then
-  /// gives the gradients of the single process. Throws on all ranks if their numbers of elements differ (other shapes,
-  /// and more than 1024: with ACCELERATE_DEBUG_MODE). Alone: x itself. (collective, and so is its part of the backward)
+  /// gives the gradients of the single process. Integers have no gradient: sum(x). Throws on all ranks if their numbers
+  /// of elements differ (other shapes, and more than 1024: with ACCELERATE_DEBUG_MODE). Alone: x itself. (collective,
+  /// and so is its part of the backward)
   torch::Tensor all_reduce(const torch::Tensor& x) const { return detail::all_reduce(x); }
 
   /// All ranks' rows along dimension 0 in rank order, without ghosts, with a gradient: for losses that compare the rows
