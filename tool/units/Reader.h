@@ -72,7 +72,7 @@ private:
   std::vector<std::string> Memory; ///< by unit: the last reading, as bytes
   std::vector<bool> Skip;
   std::vector<SkippedProgram> SkippedPrograms;
-  std::set<std::string> EditedTexts; ///< of the reading under way
+  std::set<std::string> EditedTexts;      ///< of the reading under way
   std::map<size_t, std::string> Failures; ///< by unit: how its process ended
   llvm::StringMap<bool> ListHolds;
   Sources From;
