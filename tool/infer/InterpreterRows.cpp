@@ -260,9 +260,9 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
 
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
 bool Interpreter::cutBatch(const Value &V) {
-  // What the steps have in common is no batch beside one that each makes for itself.
+  // What the steps have in common is no batch beside the points that each makes for itself.
   auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
-  bool OwnBatch = llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
+  bool OwnBatch = Derivatives && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
   std::set<uint32_t> Rows;
   for (const Edge &E : V.Edges)
     if (E.Sure && (Made(E) || !OwnBatch))
@@ -459,7 +459,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       if (Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
         continue;
       if (V.Trained) {
-        if (!Module && V.Rows == Batch)
+        if (!Module && (V.Rows == Batch || Sure))
           note("unknown-rows", Operands[I], V, "meets the rows of a batch");
       } else if (Step && (Sure || V.Rows == Batch)) {
         ir::ExprId At = cutPoint(Operands[I], *Step);
