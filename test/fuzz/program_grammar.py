@@ -87,7 +87,8 @@ class Grammar(Expressions):
         kind = self.pick(*[(w, k) for k, w in {
             "sum": 4, "weighted": 3, "mean": 1, "count": 3, "correct": 2, "tensor": 2, "classes": 2, "vector": 2,
             "extreme": 2, "last": 1, "smooth": 1, "map": 1, "meter": 2, "confusion": 1, "per_class": 2,
-            "guarded": 2, "product": 1, "alias": 1, "array": 1, "window": 1}.items()], *([(9, "outputs"), (9, "row_loop")] if self.risky(0.2) else []))
+            "guarded": 2, "product": 1, "alias": 1, "array": 1, "window": 1, "row_loop": 2}.items()],
+            *([(9, "outputs")] if self.risky(0.2) else []))
         v = self.outlined(self.number(), "double")
         if kind in ("sum", "weighted", "mean", "extreme", "last", "smooth", "guarded"):
             float_type = "float" if self.chance(0.05) else "double"
@@ -212,8 +213,19 @@ class Grammar(Expressions):
             test = {"points": "out.argmax(1)[i].item<int64_t>() == y[i].item<int64_t>()",
                     "curve": "out[i].item<double>() > y[i].item<double>()",
                     "gaps": "y[i][1].item<double>() > 0.5"}[self.kind]
-            return Accumulator(name, "int64_t", "0", [Part("for (int64_t i = 0; i < x.size(0); ++i) {", [
-                Part(f"if ({test}) ++{name};")])], ["1.0 * {a}", "1.0 * {a} / seen"])
+            type, body = self.pick(
+                (3, ("int64_t", f"if ({test}) ++{name};")), ("int64_t", f"{name} += {test};"),
+                ("double", f"{name} += out[i].abs().sum().item<double>();"),
+                ("double", f"{name} = std::max({name}, out[i].abs().max().item<double>());"))
+            bound, loop = self.pick((2, ([], "for (int64_t i = 0; i < x.size(0); ++i) {")),
+                                    ([Part(f"const int64_t n_{name} = y.size(0);")],
+                                     f"for (int64_t i = 0; i != n_{name}; i++) {{"))
+            if self.chance(0.2):
+                self.parts.append(Part(f"void count_{name}({type}& {name}, const torch::Tensor& x, const torch::Tensor& y, "
+                                       f"const torch::Tensor& out) {{", [*bound, Part(loop, [Part(body)])]))
+                bound, loop = [], None
+            update = [*bound, Part(loop, [Part(body)])] if loop else [Part(f"count_{name}({name}, x, y, out);")]
+            return Accumulator(name, type, "0", update, ["1.0 * {a}", "1.0 * {a} / seen"])
         return self.accumulator()
 
     def locals(self):

@@ -3,6 +3,7 @@
 #include "lower/Ranges.h"
 #include "units/Dependencies.h"
 #include "clang/AST/RecursiveASTVisitor.h"
+#include "clang/Basic/CharInfo.h"
 #include "clang/Index/USRGeneration.h"
 #include "clang/Lex/Lexer.h"
 #include "llvm/ADT/SmallString.h"
@@ -71,6 +72,32 @@ ir::Range Lowering::stmtRange(const Stmt *S) {
     if (auto Token = Lexer::findNextToken(End, SM, Ctx.getLangOpts()); Token && Token->is(tok::semi))
       R.End = SM.getFileOffset(Token->getEndLoc());
   return R;
+}
+
+/// A fold expression loses its parentheses where it is instantiated; those in front of a statement are its own.
+void Lowering::takeParentheses(const Stmt *S, ir::Range &R) {
+  SourceLocation Begin = S->getBeginLoc();
+  if (!R.Editable || !Begin.isFileID())
+    return;
+  StringRef Text = SM.getBufferData(SM.getFileID(Begin));
+  unsigned Taken = 0;
+  for (size_t At = R.Begin; At > 0 && (isWhitespace(Text[At - 1]) || Text[At - 1] == '('); --At)
+    if (Text[At - 1] == '(') {
+      R.Begin = At - 1;
+      ++Taken;
+    }
+  for (size_t At = R.End; Taken > 0 && At < Text.size(); ++At) {
+    bool Closes = Text[At] == ')', Ends = Text[At] == ';';
+    if (!Closes && !Ends && !isWhitespace(Text[At]))
+      break;
+    Taken -= Closes;
+    if (Closes || Ends)
+      R.End = At + 1;
+    if (Ends)
+      break;
+    if (Taken == 0 && At + 1 < Text.size() && Text[At + 1] == ';')
+      R.End = At + 2;
+  }
 }
 
 ir::TypeId Lowering::typeId(QualType T) {

@@ -41,8 +41,11 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
   if (const auto *Compound = dyn_cast<CompoundStmt>(S)) {
     std::vector<ir::StmtId> Children;
     for (const Stmt *Child : Compound->body())
-      if (ir::StmtId Id = stmt(Child); Id != None)
+      if (ir::StmtId Id = stmt(Child); Id != None) {
+        if (isa<Expr>(Child))
+          takeParentheses(Child, Out.Stmts[Id].Where);
         Children.push_back(Id);
+      }
     return block(Children, stmtRange(S), /*Transparent=*/false);
   }
   if (const auto *Decls = dyn_cast<DeclStmt>(S)) {

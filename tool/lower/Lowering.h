@@ -59,6 +59,7 @@ private:
   ir::Range rangeOf(clang::SourceLocation First, clang::SourceLocation Last);
   ir::Range rangeOf(clang::SourceRange R) { return rangeOf(R.getBegin(), R.getEnd()); }
   ir::Range stmtRange(const clang::Stmt *S);
+  void takeParentheses(const clang::Stmt *S, ir::Range &R);
   ir::TypeId typeId(clang::QualType T);
   ir::VarId varOf(const clang::ValueDecl *D);
   std::string usrOf(const clang::Decl *D);
