@@ -181,6 +181,10 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   }
   if (Batches->Mode != LoopMode::Rows) {
     // Each batch, or row, is one rank's, so whatever is added up over them is a partial sum, counters too.
+    if (StringRef(Kept.Name).starts_with("std::map<") || StringRef(Kept.Name).starts_with("std::unordered_map<")) {
+      notWhole("a rank without a batch would have none of its keys", E);
+      return Value::of(Placement::Replicated, E);
+    }
     if (Cur.Kind == Placement::Zero || Cur.Kind == Placement::Partial)
       return Value::partial(false, E);
     if (Cur.Kind == Placement::Own)
