@@ -1,4 +1,5 @@
 #include <accelerate/checkpoint.h>
+#include <accelerate/collectives.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -144,6 +145,7 @@ void save_file(const std::string& path, const std::function<void(const std::stri
     write_through(path, write);  // over the file itself, as torch::save() does
     return;
   }
+  wait_for_everyone();  // others may still be reading the file as it was
   std::exception_ptr error;
   if (rank() == 0) {
     try {

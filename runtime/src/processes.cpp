@@ -49,6 +49,7 @@ ProcessFirst::~ProcessFirst() noexcept(false) {
 namespace detail {
 
 void once(const std::function<void()>& action) {
+  wait_for_everyone();  // others may still be reading the files as they were
   together("once()", [&] {
     if (state().alone() || rank() == 0) {
       action();

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -212,6 +214,25 @@ TEST_F(Collectives, BroadcastAndOutput) {
       [&](int more, const std::string& unit) { called += more + static_cast<int>(unit.size()); }, 2, "ab");
   EXPECT_EQ(called, accelerator.is_main_process() ? 5 : 0);
   accelerator.wait_for_everyone();
+}
+
+TEST_F(Collectives, FilesStayWhileOthersRead) {
+  const std::string folder = testing::TempDir() + "accelerate_read_" + std::to_string(accelerator.broadcast(getpid()));
+  const std::string path = folder + "/x.pt";
+  accelerator.once([&] { return mkdir(folder.c_str(), 0700); });
+  const auto read = [&] {
+    if (r == accelerator.num_processes() - 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    torch::Tensor x;
+    torch::load(x, path);
+    return x.item<int64_t>();
+  };
+  accelerator.save(torch::full({}, 1), path);
+  EXPECT_EQ(read(), 1);
+  accelerator.save(torch::full({}, 2), path);
+  EXPECT_EQ(read(), 2);
+  accelerator.once([&] { return unlink(path.c_str()) + rmdir(folder.c_str()); });
 }
 
 TEST_F(Collectives, SaveWritesOneFile) {
