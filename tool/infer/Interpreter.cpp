@@ -171,7 +171,7 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
 /// Declared outside the loop over batches that is running: what is written there outlives the step.
 bool Interpreter::outer(const Location &L) const {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
-    if (It->Mode == LoopMode::Rows || It->Mode == LoopMode::Whole || It->Mode == LoopMode::Fold) {
+    if (It->accumulates()) {
       auto Declared = Depths.find(L.Root);
       return Declared == Depths.end() || Declared->second < It->Depth;
     }
@@ -301,11 +301,10 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   bool Collective = How != "share" && How != "mine";
-  for (const Loop &L : Loops)
-    if (L.Mode == LoopMode::Whole || L.Mode == LoopMode::Fold) {
-      notWhole("a collective would stand in it", E);
-      return true;
-    }
+  if (llvm::any_of(Loops, [](const Loop &L) { return L.ofOneRank(); })) {
+    notWhole("a collective would stand in it", E);
+    return true;
+  }
   if (Collective && Divergent > 0)
     return false;
   if (Recording) {

@@ -84,6 +84,10 @@ private:
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
     ir::VarId Row = ir::None;        ///< of Fold: the number of this rank's row
     bool Collects = false;           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
+    /// What it runs over, batches or rows, is one rank's each time.
+    bool ofOneRank() const { return Mode == LoopMode::Whole || Mode == LoopMode::Fold; }
+    /// It runs over batches, or over the rows of one: what is added up in it, is added up over those.
+    bool accumulates() const { return Mode == LoopMode::Rows || ofOneRank(); }
   };
   struct Frame {
     ir::FuncId Function;
@@ -228,6 +232,8 @@ private:
   bool cutBatch(const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole);
   uint32_t ownRowsName(ir::ExprId E);
+  /// `Value::RankOf` of an expression with a number of dimensions that is unknown, but one.
+  uint32_t rankOf(ir::ExprId E) const { return uint32_t(P.Code.Vars.size()) + E; }
   Value yielded(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> written(const ir::Expr &X, size_t I);
   void fill(ir::ExprId E, const ir::Expr &X);
@@ -268,12 +274,9 @@ private:
   bool FilesDecide = false;     ///< files are changed where something from outside decides: the ranks agree on all such
   int OutsideChoices = 0;       ///< branches around that the ranks haven't agreed on
   std::set<ir::ExprId> Statements; ///< expressions that are statements: nothing uses their value
-  std::set<ir::VarId> Parameters;  ///< that are registered as such
-  bool ParametersKnown = false;
-  std::set<ir::ExprId> WeightedShares; ///< first arguments of `share(x, weight)`
-  bool SharesKnown = false;
-  bool Derivatives = false; ///< at inputs are taken
-  bool DerivativesKnown = false;
+  std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
+  std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
+  std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;

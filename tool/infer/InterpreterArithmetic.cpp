@@ -164,7 +164,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     Out.Satisfied.insert(AddendExpr);
   const Loop *Batches = nullptr;
   for (const Loop &Candidate : Loops)
-    if (Candidate.Mode == LoopMode::Rows || Candidate.Mode == LoopMode::Whole || Candidate.Mode == LoopMode::Fold)
+    if (Candidate.accumulates())
       Batches = &Candidate;
   if (!Batches || !outer(L)) {
     Value Sum = arithmetic(E, "+", Cur, Addend, None, None);
@@ -266,10 +266,8 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
         notWhole("it keeps a value of one batch for later", E);
       } else if (Assigned.insert(RE), V.reducible() && CoerceAtAssign.count(RE)) {
         V = demandReplicated(RE, V, "kept beyond its step");
-      } else {
-        for (const Loop &Around : Loops)
-          if ((Around.Mode == LoopMode::Whole || Around.Mode == LoopMode::Fold) && !V.replicated())
-            notWhole("it keeps a value of one batch for later", E);
+      } else if (!V.replicated()) {
+        notWhole("it keeps a value of one batch for later", E);
       }
     }
     if (Element)

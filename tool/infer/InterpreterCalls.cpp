@@ -378,9 +378,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       if (V.Kind == Placement::Own || Result.Kind == Placement::Own)
         notWhole("it collects values of its batches", E);
       if (Outlives) {
-        for (const Loop &Around : Loops)
-          if (Around.Mode == LoopMode::Whole || Around.Mode == LoopMode::Fold)
-            notWhole("it collects values of its batches", E);
+        notWhole("it collects values of its batches", E);
         if (V.reducible() && numeric(Arg))
           V = demandReplicated(Arg, V, "collected over the steps");
         else if (!V.replicated())

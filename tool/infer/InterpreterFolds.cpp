@@ -19,9 +19,7 @@ namespace migrate {
 
 /// The variable that an expression names, through conversions.
 static ir::VarId namedIn(const Program &P, ir::ExprId E) {
-  while (E != None && (P.Code.Exprs[E].Kind == ExprKind::Cast || P.Code.Exprs[E].Kind == ExprKind::Construct) &&
-         P.Code.Exprs[E].Args.size() == 1)
-    E = P.Code.Exprs[E].Args[0];
+  E = P.unconverted(E);
   return E != None && P.Code.Exprs[E].Kind == ExprKind::Ref ? P.Code.Exprs[E].Var : None;
 }
 
@@ -35,11 +33,27 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
   bool InStep = false;
   for (const Loop &Around : Loops) {
     InStep |= Around.Mode == LoopMode::Rows;
-    if (Around.Mode == LoopMode::Fold || Around.Mode == LoopMode::Whole) // rows with rows
+    if (Around.ofOneRank()) // rows with rows
       return false;
   }
   if (!InStep)
     return false;
+  // From zero by ones to a bound.
+  ir::VarId Row = None;
+  if (!Each) {
+    const ir::Expr &Condition = P.Code.Exprs[S.Value];
+    if (Condition.Kind != ExprKind::Binary || (Condition.Name != "<" && Condition.Name != "!="))
+      return false;
+    Row = namedIn(P, Condition.Args[0]);
+    auto Start = Current.find(Location{Row, {}});
+    if (Row == None || Start == Current.end() || Start->second.Kind != Placement::Zero)
+      return false;
+    const ir::Stmt &Step = P.Code.Stmts[S.Children[1] == None ? Id : S.Children[1]];
+    const ir::Expr *Counts = Step.Kind == StmtKind::Expr && Step.Value != None ? &P.Code.Exprs[Step.Value] : nullptr;
+    if (!Counts || Counts->Kind != ExprKind::Unary || Counts->Name != "++" || namedIn(P, Counts->Args[0]) != Row)
+      return false;
+  }
+  // All of them, with nothing else that moves it.
   bool Plain = true;
   P.forEachStmt(S.Children[Each ? 0 : 2], [&](ir::StmtId Child) {
     const ir::Stmt &X = P.Code.Stmts[Child];
@@ -47,7 +61,8 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
   });
   P.forEachExprIn(S.Children[Each ? 0 : 2], [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
-    Plain &= X.Name != "CXXThrowExpr";
+    bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+    Plain &= X.Name != "CXXThrowExpr" && !(Writes && Row != None && namedIn(P, X.Args[0]) == Row);
     L.Collects |= X.Object != None && isCollecting(X.Name);
   });
   if (!Plain)
@@ -56,31 +71,11 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
     L.Collects = true;
     return listsRows(S.Value, eval(S.Value));
   }
-  const ir::Expr &Condition = P.Code.Exprs[S.Value];
-  if (Condition.Kind != ExprKind::Binary || (Condition.Name != "<" && Condition.Name != "!="))
-    return false;
-  ir::VarId Row = namedIn(P, Condition.Args[0]);
-  if (Row == None || Current[Location{Row, {}}].Kind != Placement::Zero)
-    return false;
-  ir::ExprId Bound = Condition.Args[1];
-  const ir::Expr *Asked = &P.Code.Exprs[Bound];
-  while (Asked->Kind == ExprKind::Cast && Asked->Args.size() == 1)
-    Asked = &P.Code.Exprs[Asked->Args[0]];
-  bool Mine = Asked->Name == "accelerate::Accelerator::mine" && Asked->Args.size() == 1; // migrated already
-  Value Rows = eval(Mine ? Asked->Args[0] : Bound);
+  ir::ExprId Bound = P.Code.Exprs[S.Value].Args[1];
+  const ir::Expr &Asked = P.Code.Exprs[P.unconverted(Bound)];
+  bool Mine = Asked.Name == "accelerate::Accelerator::mine" && Asked.Args.size() == 1; // migrated already
+  Value Rows = eval(Mine ? Asked.Args[0] : Bound);
   if (Rows.Kind != Placement::Extent)
-    return false;
-  // It steps by one, and nothing else moves it.
-  const ir::Stmt &Step = P.Code.Stmts[S.Children[1] == None ? Id : S.Children[1]];
-  const ir::Expr *Counts = Step.Kind == StmtKind::Expr && Step.Value != None ? &P.Code.Exprs[Step.Value] : nullptr;
-  if (!Counts || Counts->Kind != ExprKind::Unary || Counts->Name != "++" || namedIn(P, Counts->Args[0]) != Row)
-    return false;
-  P.forEachExprIn(S.Children[2], [&](ir::ExprId E) {
-    const ir::Expr &X = P.Code.Exprs[E];
-    bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
-    Plain &= !(Writes && namedIn(P, X.Args[0]) == Row);
-  });
-  if (!Plain)
     return false;
   if (!Mine && !L.Collects)
     coerce(Bound, "mine", Rows);
@@ -134,7 +129,7 @@ std::optional<Value> Interpreter::extreme(const Location &L, ir::ExprId From) {
   bool Largest = X.Name == "std::max" || X.Name == "std::fmax";
   if (X.Kind != ExprKind::Call || X.Args.size() != 2 || !(Largest || X.Name == "std::min" || X.Name == "std::fmin"))
     return std::nullopt;
-  if (llvm::none_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold || L.Mode == LoopMode::Whole; }) ||
+  if (llvm::none_of(Loops, [](const Loop &L) { return L.ofOneRank(); }) ||
       !outer(L) || Divergent > 0)
     return std::nullopt;
   for (size_t I : {0, 1}) {

@@ -47,12 +47,13 @@ bool Interpreter::repeatable(ir::ExprId E) const {
 Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
   Value Result = Value::of(Placement::Mean, E);
   Result.setRank(0);
-  if (!SharesKnown)
+  if (!WeightedShares) {
+    WeightedShares.emplace();
     for (const ir::Expr &Call : P.Code.Exprs)
       if (StringRef(Call.Name).ends_with("Accelerator::share") && Call.Args.size() == 2)
-        WeightedShares.insert(Call.Args[0]);
-  SharesKnown = true;
-  if (WeightedShares.count(E)) // a migrated loss, within its `share`
+        WeightedShares->insert(Call.Args[0]);
+  }
+  if (WeightedShares->count(E)) // a migrated loss, within its `share`
     return Result;
   std::vector<ir::ExprId> Weights(X.Args.begin() + std::min<size_t>(2, X.Args.size()), X.Args.end());
   if (In.Maker != None)
@@ -105,16 +106,18 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
   for (size_t I = 0; I != X.Args.size(); ++I) {
     if (X.Args[I] == None)
       continue;
-    eval(X.Args[I]);
+    if (I > 2) {
+      eval(X.Args[I]);
+      continue;
+    }
     std::vector<ir::ExprId> Items;
     collectItems(P, X.Args[I], Items);
-    for (ir::ExprId Item : Items)
-      if (I < 3 && P.Code.type(Item).Kind == TypeKind::Tensor) {
-        Lists[I].push_back(eval(Item));
-        Whole &= Lists[I].back().replicated();
-      } else if (I < 3) { // a list that was made elsewhere
-        Whole &= eval(Item).replicated();
-      }
+    for (ir::ExprId Item : Items) {
+      Value V = eval(Item);
+      Whole &= V.replicated();
+      if (P.Code.type(Item).Kind == TypeKind::Tensor) // else a list that was made elsewhere
+        Lists[I].push_back(V);
+    }
   }
   auto &[Of, At, By] = Lists;
   Value Result = Value::of(Placement::Replicated, E);

@@ -14,9 +14,7 @@ namespace migrate {
 
 /// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
 bool Interpreter::isBatchSize(ir::ExprId E) const {
-  const ir::Expr *X = &P.Code.Exprs[E];
-  while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
-    X = &P.Code.Exprs[X->Args[0]];
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
   for (const auto &[Object, Role] : R.Loaders)
     for (ir::ExprId Made : Role.Made)
       for (ir::ExprId Arg : P.Code.Exprs[Made].Args) {
@@ -391,7 +389,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       Result.Listed = false;
       Result.forgetRank();
       Result.Least = 1;
-      Result.RankOf = uint32_t(P.Code.Vars.size()) + E; // unknown, but one
+      Result.RankOf = rankOf(E);
       return Result;
     }
     if (Result.Listed)

@@ -52,9 +52,7 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   if (std::optional<int64_t> N = integer(Count))
     return *N < 0 ? 0 : isBatchSize(Count) ? BatchRows : named("n:" + std::to_string(*N));
   // `x.size(0)`: the rows of x.
-  const ir::Expr *X = &P.Code.Exprs[Count];
-  while ((X->Kind == ExprKind::Cast || X->Kind == ExprKind::Construct) && X->Args.size() == 1)
-    X = &P.Code.Exprs[X->Args[0]];
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(Count)];
   if (X->Kind == ExprKind::Ref && Hops > 0)
     if (ir::ExprId Made = assignedBy({X->Var, {}}); Made != None && P.Code.Exprs[Made].Kind == ExprKind::Call)
       return rowsNamed(Made, Hops - 1);
@@ -253,7 +251,7 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
   if (Whole.Rank >= 0)
     V.setRank(Whole.Rank);
   else if (P.Code.type(E).Kind == TypeKind::Tensor)
-    V.RankOf = uint32_t(P.Code.Vars.size()) + E; // unknown, but one
+    V.RankOf = rankOf(E);
   V.Rows = Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
   return V;
 }
@@ -262,7 +260,7 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
 bool Interpreter::cutBatch(const Value &V) {
   // What the steps have in common is no batch beside the points that each makes for itself.
   auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
-  bool OwnBatch = Derivatives && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
+  bool OwnBatch = Derivatives.value_or(false) && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
   std::set<uint32_t> Rows;
   for (const Edge &E : V.Edges)
     if (E.Sure && (Made(E) || !OwnBatch))
@@ -357,12 +355,12 @@ void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
 
 /// Whether an expression names a parameter that a module of the project has registered: it has no rows of a batch.
 bool Interpreter::isParameter(ir::ExprId E) {
-  if (!ParametersKnown) {
-    ParametersKnown = true;
+  if (!Parameters) {
+    Parameters.emplace();
     auto Note = [&](ir::VarId Var, ir::ExprId From) {
       if (Var != None && From != None && P.Code.Exprs[From].Kind == ExprKind::Call &&
           StringRef(P.Code.Exprs[From].Name).ends_with("::register_parameter"))
-        Parameters.insert(Var);
+        Parameters->insert(Var);
     };
     for (const ir::Expr &X : P.Code.Exprs)
       if (X.Args.size() == 2 && X.Args[0] != None && (X.Kind == ExprKind::Assign || X.Name == "at::Tensor::operator="))
@@ -371,17 +369,17 @@ bool Interpreter::isParameter(ir::ExprId E) {
       for (const auto &[Field, Init] : Fn.Inits)
         Note(Field, Init);
   }
-  return Parameters.count(P.Code.Exprs[E].Var) != 0;
+  return Parameters->count(P.Code.Exprs[E].Var) != 0;
 }
 
 /// Whether a leaf is made anew in each step of a program that takes derivatives at its inputs: points, not parameters.
 bool Interpreter::isPoint() {
-  if (!DerivativesKnown)
-    for (const ir::Expr &X : P.Code.Exprs)
-      Derivatives |= X.Name == "torch::autograd::grad" && X.Args.size() > 2 && X.Args[2] != None &&
-                     !P.Code.Exprs[X.Args[2]].Args.empty();
-  DerivativesKnown = true;
-  const Loop *Step = Derivatives ? stepLoop() : nullptr;
+  if (!Derivatives)
+    Derivatives = llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
+      return X.Name == "torch::autograd::grad" && X.Args.size() > 2 && X.Args[2] != None &&
+             !P.Code.Exprs[X.Args[2]].Args.empty();
+    });
+  const Loop *Step = *Derivatives ? stepLoop() : nullptr;
   if (!Step)
     return false;
   bool Innermost = true;

@@ -80,8 +80,7 @@ Value Interpreter::besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E) {
       if (Rows && Result.Kind == Placement::Sharded && !comparable(*Rows, V))
         note("assumed-ranks", E, Result,
              "joins the rows of two tensors that are taken to have equal numbers of dimensions; make sure of that "
-             "(`[B, 1]` "
-             "beside `[B]` joins every row with every row)");
+             "(`[B, 1]` beside `[B]` joins every row with every row)");
       Rows = &V;
     }
   return Result;
@@ -218,7 +217,6 @@ Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
   return Result;
 }
 
-/// Factories and draws: placed by their shape and what they are made of, not by their name.
 /// Whether a tensor's data is a vector of numbers.
 bool Interpreter::ofNumbers(ir::ExprId Data) const {
   while (P.Code.Exprs[Data].Kind == ExprKind::Construct && P.Code.Exprs[Data].Args.size() == 1)
@@ -227,6 +225,7 @@ bool Interpreter::ofNumbers(ir::ExprId Data) const {
   return Type.starts_with("std::vector<") || Type.starts_with("c10::ArrayRef<");
 }
 
+/// Factories and draws: placed by their shape and what they are made of, not by their name.
 Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args) {
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   bool Draws = Row.Kind == Operation::Noise;

@@ -491,9 +491,8 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (auto Parent = R.ParentOf.find(Id);
       Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
-  for (const Loop &Around : Loops)
-    if (Around.Mode == LoopMode::Whole || Around.Mode == LoopMode::Fold)
-      return;
+  if (llvm::any_of(Loops, [](const Loop &Around) { return Around.ofOneRank(); }))
+    return;
   ir::FuncId F = Frames.back().Function;
   for (auto &[L, V] : Current) {
     if (!L.Path.empty() || V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)

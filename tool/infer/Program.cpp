@@ -6,6 +6,7 @@
 #include <map>
 
 using namespace llvm;
+using migrate::ir::ExprKind;
 using migrate::ir::None;
 
 namespace migrate {
@@ -36,6 +37,13 @@ std::vector<ir::FuncId> Program::bodies(const ir::Expr &Call) const {
           Work.push_back(Code.Functions[F].Usr);
   }
   return Found;
+}
+
+ir::ExprId Program::unconverted(ir::ExprId E) const {
+  while (E != None && (Code.Exprs[E].Kind == ExprKind::Cast || Code.Exprs[E].Kind == ExprKind::Construct) &&
+         Code.Exprs[E].Args.size() == 1)
+    E = Code.Exprs[E].Args[0];
+  return E;
 }
 
 void Program::forEachExpr(ir::ExprId E, function_ref<void(ir::ExprId)> Visit) const {

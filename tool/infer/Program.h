@@ -28,6 +28,9 @@ struct Program {
   /// The bodies that a call may run: its own, and those of overriders.
   std::vector<ir::FuncId> bodies(const ir::Expr &Call) const;
 
+  /// What an expression gives, without the conversions and constructions of one value around it.
+  ir::ExprId unconverted(ir::ExprId E) const;
+
   void forEachExpr(ir::ExprId E, llvm::function_ref<void(ir::ExprId)> Visit) const;
   void forEachExprIn(ir::StmtId S, llvm::function_ref<void(ir::ExprId)> Visit) const;
   void forEachStmt(ir::StmtId S, llvm::function_ref<void(ir::StmtId)> Visit) const;

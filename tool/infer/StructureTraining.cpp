@@ -7,7 +7,6 @@
 using llvm::StringRef;
 using migrate::ir::ExprKind;
 using migrate::ir::None;
-using migrate::ir::StmtKind;
 using migrate::ir::TypeKind;
 
 namespace migrate {

@@ -86,18 +86,20 @@ void Lowering::takeParentheses(const Stmt *S, ir::Range &R) {
       R.Begin = At - 1;
       ++Taken;
     }
-  for (size_t At = R.End; Taken > 0 && At < Text.size(); ++At) {
-    bool Closes = Text[At] == ')', Ends = Text[At] == ';';
-    if (!Closes && !Ends && !isWhitespace(Text[At]))
-      break;
-    Taken -= Closes;
-    if (Closes || Ends)
-      R.End = At + 1;
-    if (Ends)
-      break;
-    if (Taken == 0 && At + 1 < Text.size() && Text[At + 1] == ';')
-      R.End = At + 2;
-  }
+  if (Taken == 0)
+    return;
+  SourceLocation End = S->getEndLoc();
+  auto Take = [&](tok::TokenKind Kind) {
+    auto Token = Lexer::findNextToken(End, SM, Ctx.getLangOpts());
+    if (!Token || Token->isNot(Kind))
+      return false;
+    End = Token->getLocation();
+    R.End = SM.getFileOffset(Token->getEndLoc());
+    return true;
+  };
+  while (Taken > 0 && Take(tok::r_paren))
+    --Taken;
+  Take(tok::semi);
 }
 
 ir::TypeId Lowering::typeId(QualType T) {
