@@ -47,6 +47,8 @@ void Interpreter::once() {
   Returned.clear();
   Parts.clear();
   Alias.clear();
+  Elements.clear();
+  Elsewhere.clear();
   Copies.clear();
   PointsTo.clear();
   Depths.clear();
@@ -102,6 +104,16 @@ const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
   return nullptr;
 }
 
+/// An element of the tuple `E`, whose value is `V`.
+Value Interpreter::part(ir::ExprId E, Value V, size_t Index) const {
+  if (const std::vector<Value> *Parts = partsOf(E); Parts && Index < Parts->size())
+    return (*Parts)[Index];
+  if (Index > 0 && V.RestDim >= 0) // an LSTM's states don't lie as its output does
+    V.Dim = uint8_t(V.RestDim);
+  V.RestDim = -1;
+  return V;
+}
+
 /// Remembers of what a pair or tuple is made.
 void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
   bool Makes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::List || X.Name == "std::make_pair" ||
@@ -139,6 +151,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     std::optional<Location> Base = lvalue(X.Object);
     if (X.Var == None)
       return Base;
+    if (Base && PointsTo.count(*Base))
+      Base = PointsTo.at(*Base);
     if (!Base)
       return Location{X.Var, {}}; // some object's field: all of them together
     Base->Path.push_back(X.Var);
@@ -149,8 +163,10 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
       if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
         return PointsTo.at(*L);
     return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
-  case ExprKind::Index:
-    return lvalue(X.Object);
+  case ExprKind::Index: {
+    std::optional<Location> L = lvalue(X.Object);
+    return L && PointsTo.count(*L) ? PointsTo.at(*L) : L;
+  }
   case ExprKind::Cast:
     if (StringRef(X.Name).starts_with("part") && partsOf(X.Args[0]))
       return std::nullopt; // an element with a value of its own
@@ -160,12 +176,47 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
   case ExprKind::Call:
     if ((X.Name == "std::move" || X.Name == "std::forward" || X.Name == "std::ref") && !X.Args.empty())
       return lvalue(X.Args[0]);
-    if (StringRef(X.Name).ends_with("::get") && X.Object != None)
+    if (X.Object != None &&
+        ((StringRef(X.Name).starts_with("std::") && StringRef(X.Name).ends_with("::get")) || isElement(X)))
       return lvalue(X.Object);
     return std::nullopt;
   default:
     return std::nullopt;
   }
+}
+
+/// Whether `X` is one element of its object, a container.
+bool Interpreter::isElement(const ir::Expr &X) const {
+  if (X.Kind == ExprKind::Index)
+    return true;
+  return X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container &&
+         llvm::is_contained({"at", "front", "back", "top"}, StringRef(X.Name).rsplit("::").second);
+}
+
+/// Whether what is written to `L` is written to where it can't be followed.
+bool Interpreter::astray(const std::optional<Location> &L) const {
+  return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field; // of some object
+}
+
+/// Whether a place holds where something else is: copies of it name the same thing.
+bool Interpreter::holdsAddress(const Location &L) const {
+  StringRef Type = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back()).Name;
+  return Type.ends_with("*") || Type.starts_with("std::shared_ptr<");
+}
+
+/// Whether what is written to `To` is written to one element of a container, and the others stay as they are.
+bool Interpreter::ofContainer(ir::ExprId To) const {
+  while (To != None) {
+    const ir::Expr &X = P.Code.Exprs[To];
+    if (isElement(X))
+      return true;
+    if (X.Kind == ExprKind::Ref)
+      return Elements.count(X.Var) != 0;
+    To = X.Kind == ExprKind::Field                               ? X.Object
+         : X.Kind == ExprKind::Unary || X.Kind == ExprKind::Cast ? X.Args[0]
+                                                                 : None;
+  }
+  return false;
 }
 
 /// Declared outside the loop over batches that is running: what is written there outlives the step.
@@ -225,13 +276,32 @@ void Interpreter::separate(const Location &L) {
 /// `p = &x`
 void Interpreter::points(const Location &L, ir::ExprId To) {
   PointsTo.erase(L);
+  if (To == None)
+    return;
+  bool Address = holdsAddress(L);
+  To = Address ? P.unconverted(To) : To;
   const ir::Expr &X = P.Code.Exprs[To];
   if (X.Kind == ExprKind::Unary && X.Name == "&") {
     if (std::optional<Location> Target = lvalue(X.Args[0]))
       PointsTo.emplace(L, *Target);
-  } else if (std::optional<Location> From = lvalue(To); From && PointsTo.count(*From)) {
-    PointsTo.emplace(L, PointsTo.at(*From));
+  } else if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container &&
+             llvm::is_contained({"begin", "end", "find", "data"}, StringRef(X.Name).rsplit("::").second)) {
+    if (std::optional<Location> Target = lvalue(X.Object)) {
+      PointsTo.emplace(L, *Target);
+      Elements.insert(L.Root);
+    }
+  } else if (std::optional<Location> From = lvalue(To)) {
+    if (PointsTo.count(*From))
+      PointsTo.emplace(L, PointsTo.at(*From));
+    else if (Address && *From != L)
+      PointsTo.emplace(L, *From); // an array, or another pointer to the same
   }
+  if (!Address)
+    return;
+  if (P.Code.type(To).Kind == TypeKind::Module || PointsTo.count(L) || makes(To))
+    Elsewhere.erase(L.Root);
+  else
+    Elsewhere.insert(L.Root); // to what others may know
 }
 
 /// Has a value that outlives its step brought together where it was assigned, from the next run on. False if that is
@@ -462,8 +532,10 @@ Value Interpreter::evalRaw(ir::ExprId E) {
   case ExprKind::Unary: {
     if (X.Name == "++" || X.Name == "--") {
       std::optional<Location> L = lvalue(X.Args[0]);
-      if (!L)
+      if (astray(L)) {
+        elsewhere(E, None, Value::of(Placement::Replicated, E), /*Changes=*/true);
         return eval(X.Args[0]);
+      }
       Value Before = read(*L, X.Args[0]);
       if (Before.Iterator)
         return Before;
@@ -472,6 +544,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     }
     Value V = eval(X.Args[0]);
     if (X.Name == "*") {
+      if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
+        return read(PointsTo.at(*L), E);
       V.Iterator = false;
       return V;
     }
@@ -539,14 +613,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       return Value::of(Placement::Replicated, E);
     if (StringRef Part = X.Name; Part.consume_front("part")) {
       size_t Index = 0;
-      if (Part.getAsInteger(10, Index))
-        return V;
-      if (const std::vector<Value> *Parts = partsOf(X.Args[0]); Parts && Index < Parts->size())
-        return (*Parts)[Index];
-      if (Index > 0 && V.RestDim >= 0) // an LSTM's states don't lie as its output does
-        V.Dim = uint8_t(V.RestDim);
-      V.RestDim = -1;
-      return V;
+      return Part.getAsInteger(10, Index) ? V : part(X.Args[0], V, Index);
     }
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }

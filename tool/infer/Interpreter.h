@@ -126,6 +126,15 @@ private:
   Value binary(ir::ExprId E, const ir::Expr &X);
   Value arithmetic(ir::ExprId E, const std::string &Op, const Value &L, const Value &R, ir::ExprId LE, ir::ExprId RE);
   Value assign(ir::ExprId E, const ir::Expr &X);
+  void elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes);
+  bool isElement(const ir::Expr &X) const;
+  bool ofContainer(ir::ExprId To) const;
+  bool astray(const std::optional<Location> &L) const;
+  bool makes(ir::ExprId E) const;
+  bool holdsAddress(const Location &L) const;
+  bool writesTo(ir::StmtId Body, ir::VarId V) const;
+  Value store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V);
+  Value part(ir::ExprId E, Value V, size_t Index) const;
   Value accumulate(const Location &L, const Value &Addend, ir::ExprId AddendExpr, ir::ExprId E);
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
   Value read(const Location &L, ir::ExprId E);
@@ -253,6 +262,8 @@ private:
   std::map<ir::ExprId, std::vector<Value>> Parts; ///< the elements of pairs and tuples, by what made them
   std::map<ir::ExprId, Value> Last;               ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
+  std::set<ir::VarId> Elements;          ///< of Alias: it is one element of that
+  std::set<ir::VarId> Elsewhere;         ///< references to what isn't followed
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo; ///< pointers, by where they are kept
   std::map<ir::VarId, int> Depths;
@@ -273,7 +284,7 @@ private:
   std::set<uint32_t> KeepWhole; ///< evaluation loaders that can't be shared out
   bool FilesDecide = false;     ///< files are changed where something from outside decides: the ranks agree on all such
   int OutsideChoices = 0;       ///< branches around that the ranks haven't agreed on
-  std::set<ir::ExprId> Statements; ///< expressions that are statements: nothing uses their value
+  std::set<ir::ExprId> Statements;                    ///< expressions that are statements: nothing uses their value
   std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
   std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
   std::optional<bool> Derivatives;                    ///< at inputs are taken

@@ -234,6 +234,52 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   return Value::unknown("adds " + toString(Addend) + " to " + toString(Cur) + " over the steps", E);
 }
 
+/// `V` is written to where it can't be followed: it has to be the same on every rank there.
+void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes) {
+  if (Changes || OwnChoices > 0)
+    notWhole("it writes through an expression that isn't followed", E);
+  if (!V.replicated())
+    demandReplicated(From == None ? E : From, V, "written through an expression that isn't followed");
+}
+
+/// `to = V`, where `From` is the expression that holds the value, if one does.
+Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
+  std::optional<Location> L = lvalue(To);
+  const ir::Expr &Target = P.Code.Exprs[To];
+  if (isElement(Target))
+    for (ir::ExprId Sub : Target.Args)
+      eval(Sub);
+  if (!L)
+    eval(To);
+  if (astray(L))
+    elsewhere(E, From, V, /*Changes=*/false);
+  if (!L)
+    return V;
+  if (outer(*L)) {
+    if (OwnChoices > 0)
+      notWhole("it sets something that outlives its batch", E);
+    if (From != None)
+      Assigned.insert(From);
+    if (V.Kind == Placement::Own) {
+      notWhole("it keeps a value of one batch for later", E);
+    } else if (V.reducible() && CoerceAtAssign.count(From)) {
+      V = demandReplicated(From, V, "kept beyond its step");
+    } else if (!V.replicated()) {
+      notWhole("it keeps a value of one batch for later", E);
+    }
+  }
+  if (ofContainer(To))
+    V = join(read(*L, E), V);
+  if (Target.Kind == ExprKind::Ref && Copies.erase(Target.Var)) { // another tensor from here on
+    Alias.erase(Target.Var);
+    L = Location{Target.Var, {}};
+  }
+  points(*L, From);
+  separate(*L);
+  write(*L, V, From);
+  return V;
+}
+
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   ir::ExprId LE = X.Args[0], RE = X.Args[1];
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1) {
@@ -244,55 +290,40 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       Call.Args = {RE};
     return inlined(E, Call, Bodies.front(), Member ? lvalue(LE) : std::nullopt);
   }
+  if (X.Name == "=" && P.Code.Exprs[LE].Name == "std::tie" && !Cuts.count(LE)) {
+    // Element by element, also of a tuple within. No expression holds one of them.
+    auto Take = [&](auto &Self, ir::ExprId To, const Value &V) -> void {
+      if (P.Code.Exprs[To].Name == "std::tie") {
+        const std::vector<ir::ExprId> &Args = P.Code.Exprs[To].Args;
+        for (size_t I = 0; I != Args.size(); ++I)
+          Self(Self, Args[I], To == LE ? part(RE, V, I) : V);
+      } else if (!StringRef(P.Code.Exprs[To].Name).ends_with("ignore")) {
+        store(E, To, None, V);
+      }
+    };
+    Value V = eval(RE);
+    Take(Take, LE, V);
+    return V;
+  }
   std::optional<Location> L = lvalue(LE);
-  bool Element = P.Code.Exprs[LE].Kind == ExprKind::Index;
   if (X.Name == "=") {
-    if (std::optional<Value> Extreme = L && !Element ? extreme(*L, RE) : std::nullopt) {
+    if (std::optional<Value> Extreme = L && !ofContainer(LE) ? extreme(*L, RE) : std::nullopt) {
       write(*L, *Extreme, RE);
       return *Extreme;
     }
-    Value V = eval(RE);
-    if (Element)
-      for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
-        eval(Sub);
-    if (!L) {
-      eval(LE);
-      return V;
-    }
-    if (outer(*L)) {
-      if (OwnChoices > 0)
-        notWhole("it sets something that outlives its batch", E);
-      if (V.Kind == Placement::Own) {
-        notWhole("it keeps a value of one batch for later", E);
-      } else if (Assigned.insert(RE), V.reducible() && CoerceAtAssign.count(RE)) {
-        V = demandReplicated(RE, V, "kept beyond its step");
-      } else if (!V.replicated()) {
-        notWhole("it keeps a value of one batch for later", E);
-      }
-    }
-    if (Element)
-      V = join(read(*L, E), V);
-    const ir::Expr &To = P.Code.Exprs[LE];
-    if (To.Kind == ExprKind::Ref && Copies.erase(To.Var)) { // another tensor from here on
-      Alias.erase(To.Var);
-      L = Location{To.Var, {}};
-    }
-    points(*L, RE);
-    separate(*L);
-    write(*L, V, RE);
-    return V;
+    return store(E, LE, RE, eval(RE));
   }
   // `x op= y`
   std::string Op = X.Name.substr(0, X.Name.size() - 1);
-  if (Element)
-    for (ir::ExprId Sub : P.Code.Exprs[LE].Args) {
-      Value Index = eval(Sub);
-      (void)Index;
-    }
+  if (isElement(P.Code.Exprs[LE]))
+    for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
+      eval(Sub);
   Value Right = eval(RE);
-  if (!L) {
+  if (!L)
     eval(LE);
-    return Value::unknown("is written through an expression that isn't followed", E);
+  if (astray(L)) {
+    elsewhere(E, RE, Right, /*Changes=*/true);
+    return Value::of(Placement::Replicated, E);
   }
   Value Result;
   if (Op != "+" && Op != "-" && outer(*L)) {

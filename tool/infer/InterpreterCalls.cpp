@@ -78,6 +78,14 @@ bool isCollecting(StringRef Name) {
          Name.ends_with("::insert") || Name.ends_with("::emplace") || Name.ends_with("::append");
 }
 
+/// `std::for_each`, `std::transform`, `std::sort`: runs a function that it is given, here and now.
+static bool isAlgorithm(const ir::Expr &X) {
+  StringRef Name = X.Name;
+  return X.Kind == ExprKind::Call && X.Object == None && Name.consume_front("std::") &&
+         !llvm::is_contained({"async", "bind", "function", "make_shared", "make_unique", "move", "forward", "ref"},
+                             Name);
+}
+
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
@@ -275,16 +283,25 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     ir::VarId V = Fn.Params[I];
     Depths[V] = Depth;
     Alias.erase(V);
+    Elements.erase(V);
+    Elsewhere.erase(V);
+    points(Location{V, {}}, X.Args[I]);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
     Copies.erase(V);
     ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
     if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
       Alias[V] = *Places[I];
+      if (ofContainer(X.Args[I]))
+        Elements.insert(V);
     } else if (From != None && lvalue(From)) {
       Alias[V] = *lvalue(From);
       Copies.insert(V);
-    } else
+    } else {
       Current[Location{V, {}}] = Values[I];
+      const ir::Type &T = P.Code.typeOf(V);
+      if (T.Reference && !T.Const && P.Code.Exprs[X.Args[I]].Kind == ExprKind::Call)
+        Elsewhere.insert(V);
+    }
   }
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Stack.push_back(F);
@@ -367,14 +384,23 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Out.Unmoved.insert(V.Batch);
     V.Batch = None;
     if (V.Func != None && X.Kind == ExprKind::Construct)
-      Result.Func = V.Func; // std::function of a lambda
+      Result.Func = V.Func;                 // std::function of a lambda
+    if (V.Func != None && isAlgorithm(X)) { // which calls it with what isn't followed
+      const ir::Function &Fn = P.Code.Functions[V.Func];
+      for (ir::VarId Param : Fn.Params)
+        if (const ir::Type &T = P.Code.typeOf(Param); T.Reference && !T.Const)
+          Elsewhere.insert(Param);
+      ir::Expr Call = X;
+      Call.Args.clear();
+      V = inlined(E, Call, V.Func, Frames.back().This);
+    }
     if (Collects) {
       std::optional<Location> L = lvalue(X.Object);
       if (std::optional<Value> Rows = L && StringRef(X.Name).ends_with("_back") ? listed(*L, V) : std::nullopt) {
         write(*L, *Rows, Arg);
         continue;
       }
-      bool Outlives = L && outer(*L);
+      bool Outlives = astray(L) || outer(*L);
       if (V.Kind == Placement::Own || Result.Kind == Placement::Own)
         notWhole("it collects values of its batches", E);
       if (Outlives) {

@@ -129,8 +129,7 @@ std::optional<Value> Interpreter::extreme(const Location &L, ir::ExprId From) {
   bool Largest = X.Name == "std::max" || X.Name == "std::fmax";
   if (X.Kind != ExprKind::Call || X.Args.size() != 2 || !(Largest || X.Name == "std::min" || X.Name == "std::fmin"))
     return std::nullopt;
-  if (llvm::none_of(Loops, [](const Loop &L) { return L.ofOneRank(); }) ||
-      !outer(L) || Divergent > 0)
+  if (llvm::none_of(Loops, [](const Loop &L) { return L.ofOneRank(); }) || !outer(L) || Divergent > 0)
     return std::nullopt;
   for (size_t I : {0, 1}) {
     if (namedIn(P, X.Args[I]) == None || lvalue(X.Args[I]) != L)

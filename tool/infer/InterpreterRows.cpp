@@ -260,7 +260,8 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
 bool Interpreter::cutBatch(const Value &V) {
   // What the steps have in common is no batch beside the points that each makes for itself.
   auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
-  bool OwnBatch = Derivatives.value_or(false) && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
+  bool OwnBatch =
+      Derivatives.value_or(false) && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
   std::set<uint32_t> Rows;
   for (const Edge &E : V.Edges)
     if (E.Sure && (Made(E) || !OwnBatch))
