@@ -126,29 +126,12 @@ private:
   Value binary(ir::ExprId E, const ir::Expr &X);
   Value arithmetic(ir::ExprId E, const std::string &Op, const Value &L, const Value &R, ir::ExprId LE, ir::ExprId RE);
   Value assign(ir::ExprId E, const ir::Expr &X);
-  void elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes);
-  bool isElement(const ir::Expr &X) const;
-  bool ofContainer(ir::ExprId To) const;
-  bool astray(const std::optional<Location> &L) const;
-  bool makes(ir::ExprId E) const;
-  bool holdsAddress(const Location &L) const;
-  bool writesTo(ir::StmtId Body, ir::VarId V) const;
-  Value store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V);
   Value part(ir::ExprId E, Value V, size_t Index) const;
   Value accumulate(const Location &L, const Value &Addend, ir::ExprId AddendExpr, ir::ExprId E);
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
-  Value read(const Location &L, ir::ExprId E);
-  void write(const Location &L, Value V, ir::ExprId From);
-  bool keepWhole(const Value &V);
-  void points(const Location &L, ir::ExprId To);
-  void separate(const Location &L);
-  /// Where an expression's value lies, if it has a place: what is written there is read there.
-  std::optional<Location> lvalue(ir::ExprId E);
-  std::optional<Location> named(ir::ExprId E);
   const std::vector<Value> *partsOf(ir::ExprId E) const;
   void makeParts(ir::ExprId E, const ir::Expr &X);
   ir::ExprId assignedBy(const Location &L) const;
-  bool outer(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
   static bool gathers(const Value &V) {
@@ -159,6 +142,25 @@ private:
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   void notWhole(const std::string &Why, ir::ExprId E);
+
+  // Places (InterpreterPlaces.cpp)
+  /// Where an expression's value lies, if it has a place: what is written there is read there.
+  std::optional<Location> lvalue(ir::ExprId E);
+  std::optional<Location> named(ir::ExprId E);
+  Value read(const Location &L, ir::ExprId E);
+  void write(const Location &L, Value V, ir::ExprId From);
+  Value store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V);
+  void elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes);
+  bool astray(const std::optional<Location> &L) const;
+  bool outer(const Location &L) const;
+  bool isElement(const ir::Expr &X) const;
+  bool ofContainer(ir::ExprId To) const;
+  bool writesTo(ir::StmtId Body, ir::VarId V) const;
+  void points(const Location &L, ir::ExprId To);
+  bool holdsAddress(const Location &L) const;
+  bool makes(ir::ExprId E) const;
+  void separate(const Location &L);
+  bool keepWhole(const Value &V);
 
   /// What stands behind the tensors of a call, by the parameters of its row; lists item by item.
   using Arguments = std::map<std::string, std::vector<ir::ExprId>>;

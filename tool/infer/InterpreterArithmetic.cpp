@@ -234,52 +234,6 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   return Value::unknown("adds " + toString(Addend) + " to " + toString(Cur) + " over the steps", E);
 }
 
-/// `V` is written to where it can't be followed: it has to be the same on every rank there.
-void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes) {
-  if (Changes || OwnChoices > 0)
-    notWhole("it writes through an expression that isn't followed", E);
-  if (!V.replicated())
-    demandReplicated(From == None ? E : From, V, "written through an expression that isn't followed");
-}
-
-/// `to = V`, where `From` is the expression that holds the value, if one does.
-Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
-  std::optional<Location> L = lvalue(To);
-  const ir::Expr &Target = P.Code.Exprs[To];
-  if (isElement(Target))
-    for (ir::ExprId Sub : Target.Args)
-      eval(Sub);
-  if (!L)
-    eval(To);
-  if (astray(L))
-    elsewhere(E, From, V, /*Changes=*/false);
-  if (!L)
-    return V;
-  if (outer(*L)) {
-    if (OwnChoices > 0)
-      notWhole("it sets something that outlives its batch", E);
-    if (From != None)
-      Assigned.insert(From);
-    if (V.Kind == Placement::Own) {
-      notWhole("it keeps a value of one batch for later", E);
-    } else if (V.reducible() && CoerceAtAssign.count(From)) {
-      V = demandReplicated(From, V, "kept beyond its step");
-    } else if (!V.replicated()) {
-      notWhole("it keeps a value of one batch for later", E);
-    }
-  }
-  if (ofContainer(To))
-    V = join(read(*L, E), V);
-  if (Target.Kind == ExprKind::Ref && Copies.erase(Target.Var)) { // another tensor from here on
-    Alias.erase(Target.Var);
-    L = Location{Target.Var, {}};
-  }
-  points(*L, From);
-  separate(*L);
-  write(*L, V, From);
-  return V;
-}
-
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   ir::ExprId LE = X.Args[0], RE = X.Args[1];
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1) {

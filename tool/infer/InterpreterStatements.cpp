@@ -159,27 +159,6 @@ ir::ExprId Interpreter::copied(ir::ExprId E) const {
   }
 }
 
-/// Whether a pointer points to something that is made here, or in the function that gives it.
-bool Interpreter::makes(ir::ExprId E) const {
-  auto Made = [&](ir::ExprId Sub) {
-    const ir::Expr &X = P.Code.Exprs[Sub];
-    return X.Kind == ExprKind::Construct || StringRef(X.Name).contains("make_");
-  };
-  const ir::Expr &X = P.Code.Exprs[E];
-  ir::FuncId F = X.Kind == ExprKind::Call ? P.callee(X) : None;
-  if (F == None)
-    return X.Kind == ExprKind::Literal || Made(E);
-  bool All = true;
-  P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
-    if (P.Code.Stmts[S].Kind != StmtKind::Return || P.Code.Stmts[S].Value == None)
-      return;
-    ir::ExprId Returned = P.unconverted(P.Code.Stmts[S].Value);
-    const ir::Expr &R = P.Code.Exprs[Returned];
-    All &= Made(Returned) || (R.Kind == ExprKind::Ref && !P.Code.Vars[R.Var].Global && !P.Code.Vars[R.Var].Param);
-  });
-  return All;
-}
-
 void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (P.Code.Vars[V].Global) { // static: made once, and outlives every loop
     Depths[V] = -1;
@@ -201,17 +180,17 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     return;
   }
   const ir::Expr &X = P.Code.Exprs[Init];
-  if (T.Reference)
+  if (T.Reference) {
     if (std::optional<Location> L = lvalue(Init)) {
-      Value Ignored = eval(Init);
-      (void)Ignored;
+      eval(Init);
       Alias[V] = *L;
       if (ofContainer(Init))
         Elements.insert(V);
       return;
-    } else if (!T.Const) {
-      Elsewhere.insert(V);
     }
+    if (!T.Const)
+      Elsewhere.insert(V);
+  }
   points(Location{V, {}}, Init);
   // A tensor is a reference: what is written into its copy is written into it.
   if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
@@ -378,34 +357,6 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   Current = std::move(After);
   Dead = false;
   Divergent -= Differs;
-}
-
-/// Whether `Body` may write to a variable, or to a name of one of its parts.
-bool Interpreter::writesTo(ir::StmtId Body, ir::VarId V) const {
-  std::set<ir::VarId> Names = {V};
-  bool Found = false;
-  auto Named = [&](ir::ExprId E) {
-    while (E != None && P.Code.Exprs[E].Kind != ExprKind::Ref)
-      E = P.Code.Exprs[E].Object != None ? P.Code.Exprs[E].Object
-          : P.Code.Exprs[E].Args.empty() ? None
-                                         : P.Code.Exprs[E].Args[0];
-    return E != None && Names.count(P.Code.Exprs[E].Var);
-  };
-  P.forEachStmt(Body, [&](ir::StmtId S) {
-    const ir::Stmt &X = P.Code.Stmts[S];
-    if (X.Kind == StmtKind::Decl && X.Value != None && P.Code.typeOf(X.Var).Reference && Named(X.Value))
-      Names.insert(X.Var);
-  });
-  P.forEachExprIn(Body, [&](ir::ExprId E) {
-    const ir::Expr &X = P.Code.Exprs[E];
-    if (X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--")))
-      Found |= Named(X.Args[0]);
-    else if (X.Kind == ExprKind::Call && X.Object != None && Named(X.Object))
-      Found |= X.Callee.size() || StringRef(X.Name).ends_with("_") || isCollecting(X.Name);
-    for (size_t I = 0; X.Kind == ExprKind::Call && I < X.Args.size() && I < 32; ++I)
-      Found |= (X.Writable >> I & 1) && X.Args[I] != None && Named(X.Args[I]);
-  });
-  return Found;
 }
 
 /// One pass over a loop's condition, body and increment.

@@ -1,0 +1,317 @@
+//===- InterpreterPlaces.cpp - What names what, and what is written there -===//
+//
+// A variable, a field, an element, what a pointer or an iterator points to: a `Location`. Elements of a container share
+// one. What is written through an expression that leads to none could be read again anywhere, so that it has to be the
+// same on every rank.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
+  if (Cuts.count(E) || OwnRows.count(E))
+    return std::nullopt; // this rank's rows, a tensor of their own
+  return named(E);
+}
+
+std::optional<Location> Interpreter::named(ir::ExprId E) {
+  if (E == None)
+    return std::nullopt;
+  const ir::Expr &X = P.Code.Exprs[E];
+  switch (X.Kind) {
+  case ExprKind::Ref: {
+    if (auto It = Alias.find(X.Var); It != Alias.end())
+      return It->second;
+    return Location{X.Var, {}};
+  }
+  case ExprKind::This:
+    return Frames.back().This;
+  case ExprKind::Field: {
+    std::optional<Location> Base = lvalue(X.Object);
+    if (X.Var == None)
+      return Base;
+    if (Base && PointsTo.count(*Base))
+      Base = PointsTo.at(*Base);
+    if (!Base)
+      return Location{X.Var, {}}; // some object's field: all of them together
+    Base->Path.push_back(X.Var);
+    return Base;
+  }
+  case ExprKind::Unary:
+    if (X.Name == "*")
+      if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
+        return PointsTo.at(*L);
+    return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
+  case ExprKind::Index: {
+    std::optional<Location> L = lvalue(X.Object);
+    return L && PointsTo.count(*L) ? PointsTo.at(*L) : L;
+  }
+  case ExprKind::Cast:
+    if (StringRef(X.Name).starts_with("part") && partsOf(X.Args[0]))
+      return std::nullopt; // an element with a value of its own
+    return lvalue(X.Args[0]);
+  case ExprKind::Assign:
+    return lvalue(X.Args[0]);
+  case ExprKind::Call:
+    if ((X.Name == "std::move" || X.Name == "std::forward" || X.Name == "std::ref") && !X.Args.empty())
+      return lvalue(X.Args[0]);
+    if (X.Object != None &&
+        ((StringRef(X.Name).starts_with("std::") && StringRef(X.Name).ends_with("::get")) || isElement(X)))
+      return lvalue(X.Object);
+    return std::nullopt;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Whether `X` is one element of its object, a container.
+bool Interpreter::isElement(const ir::Expr &X) const {
+  if (X.Kind == ExprKind::Index)
+    return true;
+  return X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container &&
+         llvm::is_contained({"at", "front", "back", "top"}, StringRef(X.Name).rsplit("::").second);
+}
+
+/// Whether what is written to `L` is written to where it can't be followed.
+bool Interpreter::astray(const std::optional<Location> &L) const {
+  return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field; // of some object
+}
+
+/// Whether a place holds where something else is: copies of it name the same thing.
+bool Interpreter::holdsAddress(const Location &L) const {
+  StringRef Type = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back()).Name;
+  return Type.ends_with("*") || Type.starts_with("std::shared_ptr<");
+}
+
+/// Whether what is written to `To` is written to one element of a container, and the others stay as they are.
+bool Interpreter::ofContainer(ir::ExprId To) const {
+  while (To != None) {
+    const ir::Expr &X = P.Code.Exprs[To];
+    if (isElement(X))
+      return true;
+    if (X.Kind == ExprKind::Ref)
+      return Elements.count(X.Var) != 0;
+    To = X.Kind == ExprKind::Field                               ? X.Object
+         : X.Kind == ExprKind::Unary || X.Kind == ExprKind::Cast ? X.Args[0]
+                                                                 : None;
+  }
+  return false;
+}
+
+/// Declared outside the loop over batches that is running: what is written there outlives the step.
+bool Interpreter::outer(const Location &L) const {
+  for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
+    if (It->accumulates()) {
+      auto Declared = Depths.find(L.Root);
+      return Declared == Depths.end() || Declared->second < It->Depth;
+    }
+  return false;
+}
+
+Value Interpreter::read(const Location &L, ir::ExprId E) {
+  // A whole of fields that were written one by one: what is true of all of them.
+  std::optional<Value> Fields;
+  for (auto It = Current.upper_bound(L); It != Current.end() && It->first.Root == L.Root; ++It) {
+    const std::vector<ir::VarId> &Path = It->first.Path;
+    if (Path.size() <= L.Path.size() || !std::equal(L.Path.begin(), L.Path.end(), Path.begin()))
+      continue;
+    Value Field = asNumber(It->second);
+    Field.Batch = None;
+    if (!Field.replicated())
+      Fields = Fields ? join(*Fields, Field) : Field;
+  }
+  if (Fields)
+    return *Fields;
+  for (Location At = L;; At.Path.pop_back()) {
+    if (auto It = Current.find(At); It != Current.end()) {
+      Value V = It->second;
+      if (V.Kind != Placement::Escaped)
+        return V;
+      if (keepWhole(V))
+        return Value::of(Placement::Replicated, E);
+      return Value::unknown("is kept beyond the step whose rows it was made of", V.Source);
+    }
+    if (At.Path.empty())
+      return Value::of(Placement::Replicated);
+  }
+}
+
+/// `L` becomes another tensor: copies of it stay what it was.
+void Interpreter::separate(const Location &L) {
+  std::vector<ir::VarId> Apart;
+  for (ir::VarId V : Copies) {
+    const Location &Of = Alias.at(V);
+    if (Of.Root == L.Root && Of.Path.size() >= L.Path.size() &&
+        std::equal(L.Path.begin(), L.Path.end(), Of.Path.begin()))
+      Apart.push_back(V);
+  }
+  for (ir::VarId V : Apart) {
+    Current[Location{V, {}}] = read(Alias.at(V), None);
+    Alias.erase(V);
+    Copies.erase(V);
+  }
+}
+
+/// `p = &x`
+void Interpreter::points(const Location &L, ir::ExprId To) {
+  PointsTo.erase(L);
+  if (To == None)
+    return;
+  bool Address = holdsAddress(L);
+  To = Address ? P.unconverted(To) : To;
+  const ir::Expr &X = P.Code.Exprs[To];
+  if (X.Kind == ExprKind::Unary && X.Name == "&") {
+    if (std::optional<Location> Target = lvalue(X.Args[0]))
+      PointsTo.emplace(L, *Target);
+  } else if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container &&
+             llvm::is_contained({"begin", "end", "find", "data"}, StringRef(X.Name).rsplit("::").second)) {
+    if (std::optional<Location> Target = lvalue(X.Object)) {
+      PointsTo.emplace(L, *Target);
+      Elements.insert(L.Root);
+    }
+  } else if (std::optional<Location> From = lvalue(To)) {
+    if (PointsTo.count(*From))
+      PointsTo.emplace(L, PointsTo.at(*From));
+    else if (Address && *From != L)
+      PointsTo.emplace(L, *From); // an array, or another pointer to the same
+  }
+  if (!Address)
+    return;
+  if (P.Code.type(To).Kind == TypeKind::Module || PointsTo.count(L) || makes(To))
+    Elsewhere.erase(L.Root);
+  else
+    Elsewhere.insert(L.Root); // to what others may know
+}
+
+/// Has a value that outlives its step brought together where it was assigned, from the next run on. False if that is
+/// no assignment, or the value carries a graph.
+bool Interpreter::keepWhole(const Value &V) {
+  Placement Was = V.Kind == Placement::Escaped ? V.Was : V.Kind;
+  if (V.AssignedBy == None || !Assigned.count(V.AssignedBy) || V.Trained ||
+      (Was != Placement::Mean && Was != Placement::Partial && Was != Placement::Extent && Was != Placement::Extreme))
+    return false;
+  if (!numeric(V.AssignedBy) && P.Code.type(V.AssignedBy).Kind != TypeKind::Tensor)
+    return false;
+  if (CoerceAtAssign.insert(V.AssignedBy).second)
+    Restart = true;
+  return true;
+}
+
+void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
+  V.AssignedBy = From;
+  if (Divergent > 0 && V.Kind != Placement::Own && V.Kind != Placement::Sharded)
+    V = Value::unknown("is set under a condition that differs between ranks", From);
+  // Fields that were known one by one are overwritten with the whole.
+  for (auto It = Current.lower_bound(L); It != Current.end() && It->first.Root == L.Root;)
+    if (It->first.Path.size() > L.Path.size() && std::equal(L.Path.begin(), L.Path.end(), It->first.Path.begin()))
+      It = Current.erase(It);
+    else
+      ++It;
+  Current[L] = std::move(V);
+}
+
+/// Whether a pointer points to something that is made here, or in the function that gives it.
+bool Interpreter::makes(ir::ExprId E) const {
+  auto Made = [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    return X.Kind == ExprKind::Construct || StringRef(X.Name).contains("make_");
+  };
+  const ir::Expr &X = P.Code.Exprs[E];
+  ir::FuncId F = X.Kind == ExprKind::Call ? P.callee(X) : None;
+  if (F == None)
+    return X.Kind == ExprKind::Literal || Made(E);
+  bool All = true;
+  P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+    if (P.Code.Stmts[S].Kind != StmtKind::Return || P.Code.Stmts[S].Value == None)
+      return;
+    ir::ExprId Returned = P.unconverted(P.Code.Stmts[S].Value);
+    const ir::Expr &R = P.Code.Exprs[Returned];
+    All &= Made(Returned) || (R.Kind == ExprKind::Ref && !P.Code.Vars[R.Var].Global && !P.Code.Vars[R.Var].Param);
+  });
+  return All;
+}
+
+/// Whether `Body` may write to a variable, or to a name of one of its parts.
+bool Interpreter::writesTo(ir::StmtId Body, ir::VarId V) const {
+  std::set<ir::VarId> Names = {V};
+  bool Found = false;
+  auto Named = [&](ir::ExprId E) {
+    while (E != None && P.Code.Exprs[E].Kind != ExprKind::Ref)
+      E = P.Code.Exprs[E].Object != None ? P.Code.Exprs[E].Object
+          : P.Code.Exprs[E].Args.empty() ? None
+                                         : P.Code.Exprs[E].Args[0];
+    return E != None && Names.count(P.Code.Exprs[E].Var);
+  };
+  P.forEachStmt(Body, [&](ir::StmtId S) {
+    const ir::Stmt &X = P.Code.Stmts[S];
+    if (X.Kind == StmtKind::Decl && X.Value != None && P.Code.typeOf(X.Var).Reference && Named(X.Value))
+      Names.insert(X.Var);
+  });
+  P.forEachExprIn(Body, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--")))
+      Found |= Named(X.Args[0]);
+    else if (X.Kind == ExprKind::Call && X.Object != None && Named(X.Object))
+      Found |= X.Callee.size() || StringRef(X.Name).ends_with("_") || isCollecting(X.Name);
+    for (size_t I = 0; X.Kind == ExprKind::Call && I < X.Args.size() && I < 32; ++I)
+      Found |= (X.Writable >> I & 1) && X.Args[I] != None && Named(X.Args[I]);
+  });
+  return Found;
+}
+
+/// `V` is written to where it can't be followed: it has to be the same on every rank there.
+void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes) {
+  if (Changes || OwnChoices > 0)
+    notWhole("it writes through an expression that isn't followed", E);
+  if (!V.replicated())
+    demandReplicated(From == None ? E : From, V, "written through an expression that isn't followed");
+}
+
+/// `to = V`, where `From` is the expression that holds the value, if one does.
+Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
+  std::optional<Location> L = lvalue(To);
+  const ir::Expr &Target = P.Code.Exprs[To];
+  if (isElement(Target))
+    for (ir::ExprId Sub : Target.Args)
+      eval(Sub);
+  if (!L)
+    eval(To);
+  if (astray(L))
+    elsewhere(E, From, V, /*Changes=*/false);
+  if (!L)
+    return V;
+  if (outer(*L)) {
+    if (OwnChoices > 0)
+      notWhole("it sets something that outlives its batch", E);
+    if (From != None)
+      Assigned.insert(From);
+    if (V.Kind == Placement::Own) {
+      notWhole("it keeps a value of one batch for later", E);
+    } else if (V.reducible() && CoerceAtAssign.count(From)) {
+      V = demandReplicated(From, V, "kept beyond its step");
+    } else if (!V.replicated()) {
+      notWhole("it keeps a value of one batch for later", E);
+    }
+  }
+  if (ofContainer(To))
+    V = join(read(*L, E), V);
+  if (Target.Kind == ExprKind::Ref && Copies.erase(Target.Var)) { // another tensor from here on
+    Alias.erase(Target.Var);
+    L = Location{Target.Var, {}};
+  }
+  points(*L, From);
+  separate(*L);
+  write(*L, V, From);
+  return V;
+}
+
+} // namespace migrate
