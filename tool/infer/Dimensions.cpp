@@ -89,6 +89,8 @@ Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
       Result = V;
       continue;
     }
+    if (Result.Woven != V.Woven)
+      return Value::unknown("joins rows with rows in another order", E);
     if (!aligned(Result, V)) {
       if (Result.Dim != V.Dim)
         return Value::unknown("joins rows along different dimensions", E);
@@ -222,6 +224,13 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
       Reducible = &V;
     }
   }
+  const Value *Rows = nullptr;
+  for (const Value &V : Operands)
+    if (V.Kind == Placement::Sharded) {
+      if (Rows && Rows->Woven != V.Woven)
+        return Value::unknown("joins rows with rows in another order", E);
+      Rows = &V;
+    }
   if (Reducible && AnyLocal)
     return Value::unknown("joins rows with a value that is only this rank's part (" + toString(*Reducible) + ")", E);
 
@@ -290,6 +299,7 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     for (const Value &V : Operands)
       if (V.Kind == Placement::Sharded) {
         Result.Source = V.Source;
+        Result.Woven = V.Woven;
         break;
       }
     if (First.Dims.size() > 1 && First.Dims[1] != First.Dims[0])
@@ -465,8 +475,12 @@ Value flattened(Value V, int64_t First, int64_t Last, ir::ExprId E) {
     To = Side::Behind; // all of it
   if (From == Side::Unknown || To == Side::Unknown)
     return uncounted(V, E, "flatten");
-  if (From == Side::Before && To != Side::Before)
-    return Value::unknown("flattens a batch that isn't cut along its first dimension", E);
+  if (From == Side::Before && To != Side::Before) {
+    if (F < 0 || V.Woven)
+      return Value::unknown("flattens a batch that isn't cut along its first dimension", E);
+    V.Dim = uint8_t(F);
+    V.Woven = true;
+  }
   if (To == Side::Before && F >= 0 && L >= 0)
     V.Dim -= L - F;
   if (F >= 0 && Last == -1)
@@ -475,7 +489,7 @@ Value flattened(Value V, int64_t First, int64_t Last, ir::ExprId E) {
     V.addToRank(F - L);
   else
     V.forgetRank();
-  V.Narrowed = From == Side::Batch;
+  V.Narrowed = From == Side::Batch || V.Woven;
   return V;
 }
 

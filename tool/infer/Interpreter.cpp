@@ -47,6 +47,7 @@ void Interpreter::once() {
   Returned.clear();
   Parts.clear();
   Alias.clear();
+  Carried.clear();
   Elements.clear();
   Elsewhere.clear();
   Copies.clear();
@@ -95,7 +96,8 @@ const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
       E = assignedBy({X.Var, {}});
       continue;
     }
-    bool Passes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::Cast ||
+    bool Element = X.Kind == ExprKind::Cast && StringRef(X.Name).starts_with("part"); // a tuple within
+    bool Passes = X.Kind == ExprKind::Construct || (X.Kind == ExprKind::Cast && !Element) ||
                   (X.Kind == ExprKind::Call && (X.Name == "std::move" || X.Name == "std::forward"));
     if (!Passes || X.Args.size() != 1)
       return nullptr;
@@ -270,9 +272,9 @@ Value Interpreter::eval(ir::ExprId E) {
   if (Cuts.count(E) && V.replicated()) {
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
-    V = rowsCut(E, V);
+    V = rowsCut(E, V, Cuts[E]);
     if (Recording)
-      Out.Cuts.insert(E);
+      Out.Cuts[E] = Cuts[E];
   }
   if (OwnRows.count(E) && V.replicated()) {
     int8_t Rank = V.Rank;

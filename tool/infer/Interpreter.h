@@ -46,7 +46,8 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   /// Losses weighted by class: the target, and what says the weights (a module, or arguments).
   std::map<ir::ExprId, std::pair<ir::ExprId, std::vector<ir::ExprId>>> ClassWeights;
-  std::set<ir::ExprId> Cuts;                   ///< batches that no loader made: each rank takes its rows there
+  std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
+                                               ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> Once;                   ///< calls that change files, for one process to make
   std::set<ir::FuncId> Reached;
@@ -83,6 +84,7 @@ private:
     bool Trains;                     ///< a backward stands in it, or in what it calls
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
     ir::VarId Row = ir::None;        ///< of Fold: the number of this rank's row
+    const State *Entry = nullptr;    ///< in front of it
     bool Collects = false;           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
     /// What it runs over, batches or rows, is one rank's each time.
     bool ofOneRank() const { return Mode == LoopMode::Whole || Mode == LoopMode::Fold; }
@@ -240,8 +242,14 @@ private:
   bool isParameter(ir::ExprId E);
   bool isPoint();
   bool cut(ir::ExprId At, ir::StmtId Loop);
+  // (InterpreterStreams.cpp)
+  bool turn(ir::ExprId At, unsigned Dim);
+  void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const;
+  bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
+  bool realigned(const Value &A, const Value &B);
+  void carry();
   bool cutBatch(const Value &V);
-  Value rowsCut(ir::ExprId E, const Value &Whole);
+  Value rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim);
   uint32_t ownRowsName(ir::ExprId E);
   /// `Value::RankOf` of an expression with a number of dimensions that is unknown, but one.
   uint32_t rankOf(ir::ExprId E) const { return uint32_t(P.Code.Vars.size()) + E; }
@@ -298,7 +306,9 @@ private:
   std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded
   std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called
   std::set<ir::ExprId> Assigned;              ///< right-hand sides of assignments that outlive their step
-  std::set<ir::ExprId> Cuts;                  ///< whole values of which each rank takes its rows
+  std::map<ir::ExprId, unsigned> Cuts;        ///< whole values of which each rank takes its rows, along a dimension
+  std::set<ir::ExprId> Turned;                ///< of Cuts: it is known along which
+  std::set<Location> Carried;                 ///< this rank's rows outlive the step there
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
   std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`

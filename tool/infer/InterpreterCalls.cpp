@@ -237,7 +237,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
   if (Name == "shard") { // a migrated step on batches of the program's own
     if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
       Restart = true;
-    return rowsCut(E, Args.empty() ? Value() : Args[0]);
+    return rowsCut(E, Args.empty() ? Value() : Args[0],
+                   X.Args.size() > 1 ? unsigned(integer(X.Args[1]).value_or(0)) : 0);
   }
   if (Name == "share" && Args.size() == 2 && Args[0].Kind != Placement::Own)
     return Value::partial(true, E);

@@ -261,6 +261,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     bool Features = false;
     Value Contracted = contract(Otherwise ? Row.WithOption : Row.Signatures, Row.Of, In.Tensors, E, X.Name,
                                 In.Maker != None ? &Features : nullptr);
+    if (Contracted.Kind == Placement::Unknown && AnyLocal && realigned(Otherwise ? Row.WithOption : Row.Signatures, In))
+      return Contracted;
     if (Features && Contracted.Kind == Placement::Sharded)
       note("assumed-ranks", E, Contracted,
            "is taken to be given features behind its rows; make sure of that (of `[B]` it would take the batch for "
@@ -370,8 +372,11 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     return Dims.Known.empty() ? Result : selected(Result, Dims.Known[0], E);
   case Operation::Cat:
   case Operation::Stack: {
-    if (!AnyLocal)
+    if (!AnyLocal) {
+      if (Row.Kind == Operation::Stack)
+        Result.addToRank(1);
       return Result;
+    }
     // A whole tensor beside this rank's rows has more rows than they.
     std::vector<Value> Items;
     std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {

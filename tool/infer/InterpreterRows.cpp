@@ -239,20 +239,21 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
 
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.
 bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop) {
-  bool New = Cuts.insert(At).second;
+  bool New = Cuts.try_emplace(At, 0).second;
   New |= CutLoops.insert(Loop).second;
   Restart |= New;
   return New;
 }
 
 /// This rank's rows of a whole value.
-Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole) {
-  Value V = Value::sharded(0, E);
+Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
+  Value V = Value::sharded(Dim, E);
   if (Whole.Rank >= 0)
     V.setRank(Whole.Rank);
   else if (P.Code.type(E).Kind == TypeKind::Tensor)
     V.RankOf = rankOf(E);
-  V.Rows = Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
+  V.Least = std::max<int8_t>(V.Least, Dim + 1);
+  V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
   return V;
 }
 

@@ -165,8 +165,19 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
   }
   bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
   bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
-  if (Result.Dim != 0)
+  // `[T, B, V]` as `{-1, V}`, all that stands in front of what stays: rows of the batch, in another order.
+  bool Merges = Result.Dim > 0 && Real && !Whole && !Result.Woven &&
+                (Shape.size() == 1 || Result.Rank < 0 || Shape.size() + Result.Dim == size_t(Result.Rank));
+  if (Merges) {
+    if (Shape.size() > 1 && Result.Rank < 0)
+      note("assumed-ranks", E, Result,
+           "merges the rows of a batch with what stands in front of them, and is taken to leave alone what stands "
+           "behind; make sure of that");
+    Result.Dim = 0;
+    Result.Woven = true;
+  } else if (Result.Dim != 0 || (Result.Woven && Shape.size() != 1)) {
     return Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
+  }
   Result.Narrowed = false;
   if (!Real && !Shape.empty() && X.Object != None && isBatchSize(Shape[0]) &&
       (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field)) {

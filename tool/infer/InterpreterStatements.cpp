@@ -47,6 +47,8 @@ bool Interpreter::sameState(const State &A, const State &B) const {
 void Interpreter::markEscaped(int BodyDepth) {
   for (auto &[L, V] : Current) {
     auto Declared = Depths.find(L.Root);
+    if (V.Kind == Placement::Sharded && Carried.count(L))
+      continue;
     if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
     if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || (V.Kind == Placement::Extreme && !V.Running) ||
@@ -454,11 +456,14 @@ void Interpreter::execLoop(ir::StmtId Id) {
     L.Mode = LoopMode::Rows;
   else if (L.Loader == None && folds(Id, L))
     L.Mode = LoopMode::Fold;
-  if (L.Mode == LoopMode::Rows)
+  if (L.Mode == LoopMode::Rows) {
+    carry();
     markEscaped(Depth);
+  }
+  State Entry = Current;
+  L.Entry = &Entry;
   Loops.push_back(std::move(L));
 
-  State Entry = Current;
   bool Recorded = std::exchange(Recording, false);
   State Head = Entry;
   // What one round finds out may reach the next variable in the next one; beyond any real chain it's a defect of ours.
@@ -479,10 +484,12 @@ void Interpreter::execLoop(ir::StmtId Id) {
     Head = std::move(Next);
   }
   Recording = Recorded;
-  Current = Head;
-  Dead = false;
-  Loops.back().Exits.clear();
-  loopBody(Id);
+  if (Recording || Loops.back().Mode == LoopMode::Rows) { // what the last round has found is written down
+    Current = Head;
+    Dead = false;
+    Loops.back().Exits.clear();
+    loopBody(Id);
+  }
   bool EndsDead = Dead;
   Dead = false;
   State After = EndsDead ? Entry : joined(Entry, Current);

@@ -50,6 +50,8 @@ static Value joinPlacements(const Value &A, const Value &B) {
       return Value::unknown("is the largest on one path and the smallest on another", A.Source);
     if (A.Kind == Placement::Sharded && A.Listed != B.Listed)
       return Value::unknown("is a list of rows on one path and a batch on another", A.Source);
+    if (A.Kind == Placement::Sharded && A.Woven != B.Woven)
+      return Value::unknown("has its rows in another order on one path than on another", A.Source);
     if (A.Kind == Placement::Sharded && (A.Dim != B.Dim || A.RestDim != B.RestDim))
       return Value::unknown("is sharded on two dimensions", A.Source);
     return V;

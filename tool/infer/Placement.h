@@ -54,6 +54,7 @@ struct Value {
   bool Fresh = false;                    ///< Partial: made in this step, so a ghost row still counts in it
   bool Largest = false;                  ///< of Extreme
   bool Running = false;                  ///< of Extreme: of all steps so far
+  bool Woven = false;                    ///< Sharded: merged from dimensions of which the rows' isn't the first
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
@@ -113,8 +114,9 @@ struct Value {
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
-           Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows && Edges == O.Edges &&
-           Outside == O.Outside && Largest == O.Largest && Running == O.Running && Listed == O.Listed;
+           Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows &&
+           Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
+           Listed == O.Listed;
   }
 };
 

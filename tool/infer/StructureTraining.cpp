@@ -101,8 +101,11 @@ void Deriver::metrics() {
   }
   for (ir::ExprId E : F.Once)
     Out.add(factAt("file-change", "value", E));
-  for (ir::ExprId E : F.Cuts)
-    Out.add(factAt("own-batch", "batch", E));
+  for (const auto &[E, Dim] : F.Cuts) {
+    Fact B = factAt("own-batch", "batch", E);
+    B.Texts["dimension"] = Dim == 0 ? "" : ", " + std::to_string(Dim);
+    Out.add(std::move(B));
+  }
   for (const auto &[E, Batch] : F.BatchSizes) {
     Fact B = factAt("batch-size-in-shape", "value", E);
     B.Texts["batch"] = Text(expr(Batch).Where);

@@ -93,8 +93,8 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   // Which part of a tuple: an LSTM's states don't lie as its output does.
   if (F && F->isInStdNamespace() && F->getDeclName().isIdentifier() && F->getName() == "get")
     if (const TemplateArgumentList *Args = F->getTemplateSpecializationArgs();
-        Args && Args->size() > 0 && Args->get(0).getKind() == TemplateArgument::Integral)
-      return partOf(Id, E, Args->get(0).getAsIntegral().getExtValue());
+        Args && Args->size() > 0 && Args->get(0).getKind() == TemplateArgument::Integral && !Out.Exprs[Id].Args.empty())
+      return partOf(Out.Exprs[Id].Args[0], E, Args->get(0).getAsIntegral().getExtValue());
   return Id;
 }
 

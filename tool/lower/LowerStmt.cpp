@@ -65,6 +65,8 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
         for (const BindingDecl *B : Decomposition->bindings()) {
           // Each name is a part of the whole: its value is the whole's.
           ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
+          if (!V->getType()->isReferenceType() && !B->getType().isNull()) // of a copy: the name is all there is of it
+            Out.Vars[Part].Type = typeId(B->getType().getNonReferenceType());
           ir::StmtId Bound = make(StmtKind::Decl, S);
           Out.Stmts[Bound].Var = Part;
           bool Tuple = B->getHoldingVar() && Init != None;

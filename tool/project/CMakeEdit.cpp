@@ -85,12 +85,20 @@ std::vector<Command> commandsIn(StringRef Text) {
   return Found;
 }
 
-/// `${NAME}` by what `set` and `project` said before.
+/// `${NAME}` by what `set` and `project` said before. What a value itself refers to was resolved when it was set, or
+/// isn't known: `set(FLAGS "${FLAGS} -Wall")`.
 std::string resolve(std::string Arg, const std::map<std::string, std::string> &Variables) {
-  for (const auto &[Name, Value] : Variables) {
-    std::string Ref = "${" + Name + "}";
-    for (size_t At; (At = Arg.find(Ref)) != std::string::npos;)
-      Arg.replace(At, Ref.size(), Value);
+  for (size_t At = 0; (At = Arg.find("${", At)) != std::string::npos;) {
+    size_t End = Arg.find('}', At);
+    if (End == std::string::npos)
+      break;
+    auto It = Variables.find(Arg.substr(At + 2, End - At - 2));
+    if (It == Variables.end()) {
+      At += 2;
+      continue;
+    }
+    Arg.replace(At, End + 1 - At, It->second);
+    At += It->second.size();
   }
   return Arg;
 }

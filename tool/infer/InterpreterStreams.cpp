@@ -1,0 +1,150 @@
+//===- InterpreterStreams.cpp - Batches that lie along another dimension ---===//
+//
+// A batch that no loader made is cut along its first dimension, until something says where its rows lie: an RNN takes
+// time first, a target goes with an output whose rows lie elsewhere. The cut is turned then, and the run starts again.
+// States that stand beside a batch have its rows, too: they are cut where they come from, which may be outside the
+// loop over the steps, if they are carried from one to the next: every step parts its streams alike.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// Cuts `At` along another dimension from the next run on. False if it isn't cut, or that has been tried.
+bool Interpreter::turn(ir::ExprId At, unsigned Dim) {
+  auto It = Cuts.find(At);
+  if (It == Cuts.end() || It->second == Dim || !Turned.insert(At).second)
+    return false;
+  It->second = Dim;
+  return Restart = true;
+}
+
+/// The expressions that a state in the step `Step` starts from: what a variable was given before the loop, or what is
+/// made in the step.
+void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const {
+  static const char *const Passing[] = {"detach", "to", "clone", "contiguous", "data", "detach_", "cuda"};
+  for (size_t At = Frames.size() - 1; Hops > 0; --Hops) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    if (X.Kind == ExprKind::List || X.Kind == ExprKind::Construct || Name == "make_tuple" || Name == "tie") {
+      for (ir::ExprId Item : X.Args)
+        origins(Item, Step, Into, Hops - 1);
+      return;
+    }
+    if (X.Kind == ExprKind::Call && X.Object != None && llvm::is_contained(Passing, Name)) {
+      E = X.Object;
+      continue;
+    }
+    if (X.Kind == ExprKind::Call && (Name == "move" || Name == "forward") && X.Object == None && !X.Args.empty()) {
+      E = X.Args[0];
+      continue;
+    }
+    if (X.Kind != ExprKind::Ref || X.Var == None) {
+      Into.push_back(E);
+      return;
+    }
+    const ir::Function &Fn = P.Code.Functions[Frames[At].Function];
+    if (auto Param = llvm::find(Fn.Params, X.Var); Param != Fn.Params.end()) {
+      size_t I = Param - Fn.Params.begin();
+      if (At <= Step.Frame || I >= Frames[At].Args.size())
+        break;
+      E = Frames[At].Args[I];
+      --At;
+      continue;
+    }
+    auto Named = Alias.find(X.Var);
+    Location L = Named == Alias.end() ? Location{X.Var, {}} : Named->second;
+    auto Declared = Depths.find(L.Root);
+    bool Before = Declared == Depths.end() || Declared->second < Step.Depth;
+    const State &From = Before && Step.Entry ? *Step.Entry : Current;
+    auto It = From.find(L);
+    ir::ExprId Made = It == From.end() ? None : It->second.AssignedBy;
+    if (Made == None)
+      break;
+    if (Before) { // outside of the steps
+      Into.push_back(P.unconverted(Made));
+      return;
+    }
+    E = Made;
+  }
+  Into.push_back(None);
+}
+
+/// Has the operands of a call that takes rows lie as it takes them. True if that takes another run.
+bool Interpreter::realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In) {
+  const Loop *Step = stepLoop();
+  if (!Step || Restart)
+    return false;
+  std::vector<ir::ExprId> Exprs; // of the tensors
+  for (ir::ExprId Operand : In.Exprs)
+    if (const ir::Type &T = P.Code.type(Operand);
+        T.Kind == TypeKind::Tensor || (T.Kind == TypeKind::Container && StringRef(T.Name).contains("at::Tensor")))
+      Exprs.push_back(Operand);
+  if (Exprs.size() != In.Tensors.size())
+    return false;
+  for (const Signature &S : Signatures) {
+    char Batch = 0;
+    bool Fits = true;
+    for (size_t I = 0; I != In.Tensors.size() && I != S.Inputs.size(); ++I) {
+      const Value &V = In.Tensors[I];
+      const std::string &Labels = S.Inputs[I];
+      Fits &= V.Rank < 0 || V.Rank == int(Labels.size());
+      if (!Fits || V.Kind != Placement::Sharded || V.Dim >= Labels.size() || Labels.find('.') != std::string::npos)
+        continue;
+      auto Rows = llvm::find_if(Labels, [](char Letter) { return llvm::isLower(Letter); });
+      if (Rows == Labels.end())
+        continue;
+      if (llvm::isUpper(Labels[V.Dim]) && turn(V.Source, Rows - Labels.begin()))
+        return true;
+      Batch = *Rows;
+    }
+    if (!Fits || Batch == 0)
+      continue;
+    bool Any = false;
+    for (size_t I = 0; I != In.Tensors.size() && I != S.Inputs.size(); ++I) {
+      size_t Dim = S.Inputs[I].find(Batch);
+      if (!In.Tensors[I].replicated() || Dim == std::string::npos || P.Code.type(Exprs[I]).Kind == TypeKind::Module)
+        continue;
+      std::vector<ir::ExprId> Starts;
+      origins(Exprs[I], *Step, Starts, 32);
+      for (ir::ExprId Start : Starts)
+        if (Start != None && P.Code.Exprs[Start].Where.Editable && !Cuts.count(Start)) {
+          Any |= cut(Start, Step->Statement);
+          Cuts[Start] = Dim;
+          Turned.insert(Start);
+        }
+    }
+    if (Any)
+      return true;
+  }
+  return false;
+}
+
+/// Has a target's rows lie as those of what it is compared with. True if that takes another run.
+bool Interpreter::realigned(const Value &A, const Value &B) {
+  if (A.Kind != Placement::Sharded || B.Kind != Placement::Sharded || (A.Dim == B.Dim && A.Woven == B.Woven))
+    return false;
+  for (const auto &[Given, Turns] : {std::pair(&A, &B), std::pair(&B, &A)})
+    if (auto It = Cuts.find(Given->Source); It != Cuts.end() && Turned.count(Given->Source))
+      if (turn(Turns->Source, It->second))
+        return true;
+  return false;
+}
+
+/// What was cut outside of the steps keeps its rows in all of them.
+void Interpreter::carry() {
+  for (const auto &[L, V] : Current)
+    if (V.Kind == Placement::Sharded && V.Source != None &&
+        (Cuts.count(V.Source) || P.Code.Exprs[V.Source].Name == "accelerate::Accelerator::shard"))
+      Carried.insert(L);
+}
+
+} // namespace migrate
