@@ -58,6 +58,7 @@ private:
 
   // Training and metrics (StructureTraining.cpp)
   void training();
+  void dataDraws();
   void metrics();
   void refusals();
 

@@ -198,7 +198,8 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     notWhole(std::string("one of its values is ") + Use, E);
     return Value::of(Placement::Replicated, E);
   }
-  if (V.reducible()) {
+  bool Sizes = V.Kind == Placement::Extent && P.Code.type(E).Kind == TypeKind::Container; // `x.sizes()`
+  if (V.reducible() && !Sizes) {
     std::string How = V.Kind == Placement::Extreme             ? (V.Largest ? "max" : "min")
                       : V.Kind == Placement::Mean              ? "mean"
                       : V.Fresh || V.Kind == Placement::Extent ? "sum"
@@ -216,7 +217,9 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     note("divergent-collective", E, V, std::string("is ") + Use + " where not every rank comes along");
     return Value::of(Placement::Replicated, E);
   }
-  std::string Why = V.Why.empty() ? "holds this rank's rows (" + toString(V) + ")" : V.Why;
+  std::string Why = Sizes           ? "has this rank's number of rows"
+                    : V.Why.empty() ? "holds this rank's rows (" + toString(V) + ")"
+                                    : V.Why;
   note("rank-local-use", E, V, std::string("is ") + Use + ", but " + Why);
   return Value::of(Placement::Replicated, E);
 }

@@ -106,6 +106,7 @@ private:
 
   // Statements (InterpreterStatements.cpp)
   void exec(ir::StmtId S);
+  void handedOn(ir::ExprId E, const Value &V);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);

@@ -423,7 +423,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result = Result.replicated() || Result.same(V) ? V : join(Result, V); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
-    } else if (V.Kind != Placement::Extent && Result.Kind != Placement::Unknown) {
+    } else if ((V.Kind != Placement::Extent || P.Code.type(Arg).Kind == TypeKind::Container) &&
+               Result.Kind != Placement::Unknown) {
       Result = V.Kind == Placement::Unknown
                    ? V
                    : Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);

@@ -39,6 +39,8 @@ static bool changes(StringRef Name) {
       .Cases("std::filesystem::remove", "std::filesystem::remove_all", "std::filesystem::rename", true)
       .Cases("std::filesystem::copy", "std::filesystem::copy_file", "remove", "std::remove", "rename", true)
       .Cases("std::rename", "unlink", "rmdir", "system", "std::system", true)
+      .Cases("cv::imwrite", "stbi_write_png", "stbi_write_jpg", "stbi_write_bmp", "stbi_write_tga", true)
+      .Cases("vision::image::write_png", "vision::image::write_jpeg", true)
       .Default(false);
 }
 

@@ -88,8 +88,12 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return I < Items.size() ? integer(Items[I]) : std::optional<int64_t>();
   };
   if (Op && (*Op == Operation::Factory || *Op == Operation::Noise)) {
-    if (Name == "tensor" || Name == "Tensor" || Name == "scalar_tensor")
-      return P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
+    if (Name == "tensor" || Name == "Tensor" || Name == "scalar_tensor") {
+      bool Listed = false; // `torch::tensor({{0, 0}, {0, 1}})`
+      if (!X.Args.empty())
+        P.forEachExpr(X.Args[0], [&](ir::ExprId Sub) { Listed |= P.Code.Exprs[Sub].Kind == ExprKind::List; });
+      return !Listed && P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
+    }
     return Items.empty() ? ownRowsName(E) : rowsNamed(Items.front());
   }
   enum { Keep, Picked, Reduced, Fresh, Other };

@@ -64,6 +64,18 @@ void Interpreter::markEscaped(int BodyDepth) {
 // Statements
 //===----------------------------------------------------------------------===//
 
+/// A statement that is a call of what isn't followed: whatever it does with rows, it does with this rank's.
+void Interpreter::handedOn(ir::ExprId E, const Value &V) {
+  if (E == None || V.Kind != Placement::Unknown || P.Code.Exprs[E].Kind != ExprKind::Call)
+    return;
+  const ir::Expr &X = P.Code.Exprs[E];
+  for (const char *Known : {"at::", "torch::", "c10::", "accelerate::", "std::"})
+    if (StringRef(X.Name).starts_with(Known))
+      return;
+  if (P.bodies(X).empty())
+    demandReplicated(E, V, "handed on");
+}
+
 void Interpreter::exec(ir::StmtId Id) {
   if (Id == None || Dead || Restart)
     return;
@@ -80,7 +92,7 @@ void Interpreter::exec(ir::StmtId Id) {
   }
   case StmtKind::Expr:
     Statements.insert(S.Value);
-    eval(S.Value);
+    handedOn(S.Value, eval(S.Value));
     if (S.Value != None && (P.Code.Exprs[S.Value].NoReturn || P.Code.Exprs[S.Value].Name == "CXXThrowExpr"))
       Dead = true;
     return;

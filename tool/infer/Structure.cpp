@@ -43,6 +43,7 @@ Facts Deriver::run() {
   batches();
   training();
   metrics();
+  dataDraws();
   mainProcessFacts(P, R, Text, Out);
   refusals();
   for (const auto &[Key, Note] : F.Notes)

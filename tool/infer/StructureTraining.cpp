@@ -120,6 +120,63 @@ void Deriver::metrics() {
     }
 }
 
+/// Whether a call draws from LibTorch's generators, or (`Engine`) from one of the program's own.
+static bool draws(StringRef Name, bool &Engine) {
+  StringRef Last = Name.rsplit("::").second;
+  Engine = (Name.contains("_distribution") || Name.contains("_engine")) && Last == "operator()";
+  Engine |= Name == "rand" || Name == "std::rand" || Name == "drand48" || Name == "std::shuffle";
+  if (Engine)
+    return true;
+  if (!Name.starts_with("torch::") && !Name.starts_with("at::"))
+    return false;
+  static const char *const Draws[] = {"normal",  "normal_", "uniform_",     "bernoulli",  "bernoulli_",  "multinomial",
+                                      "poisson", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_"};
+  return llvm::is_contained(Draws, Last) ||
+         (Last.starts_with("rand") &&
+          (Last.size() == 4 || Last == "randn" || Last == "randint" || Last == "randperm" || Last.ends_with("_like")));
+}
+
+/// Draws where a data set reads a sample, or a transform changes it: each rank makes them for its own rows.
+void Deriver::dataDraws() {
+  bool Shared = llvm::any_of(R.Loaders, [&](const auto &Role) { return sharedOut(Role.first); });
+  if (F.Backwards.empty() || !Shared)
+    return;
+  std::vector<ir::FuncId> Work;
+  for (const auto &Overridden : P.Overriders)
+    if (Overridden.first().contains("@N@torch@N@data@N@datasets") ||
+        Overridden.first().contains("@N@torch@N@data@N@transforms"))
+      Work.insert(Work.end(), Overridden.second.begin(), Overridden.second.end());
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (StringRef(P.Code.type(E).Name).starts_with("torch::data::transforms::") && expr(E).Kind == ExprKind::Construct)
+      P.forEachExpr(E, [&](ir::ExprId Sub) {
+        if (expr(Sub).Func != None)
+          Work.push_back(expr(Sub).Func);
+      });
+  std::set<ir::FuncId> Seen;
+  while (!Work.empty()) {
+    ir::FuncId Fn = Work.back();
+    Work.pop_back();
+    if (!Seen.insert(Fn).second)
+      continue;
+    P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = expr(E);
+      for (ir::FuncId Called : P.bodies(X))
+        Work.push_back(Called);
+      bool Engine = false;
+      if (!draws(X.Name, Engine))
+        return;
+      Fact D = fact("data-draw", Fn);
+      D.Nodes["place"] = X.Where;
+      D.Texts["what"] =
+          Engine
+              ? "ranks draw for their own rows, each from a copy of the same generator, so that their rows get equal "
+                "numbers; seed it with `accelerator.process_index()` as well"
+              : "ranks draw for their own rows, other numbers than one process";
+      Out.add(std::move(D));
+    });
+  }
+}
+
 void Deriver::refusals() {
   // A step of an optimizer whose making wasn't found: its gradients would not be reduced.
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {

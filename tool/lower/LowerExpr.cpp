@@ -65,9 +65,39 @@ void Lowering::setForwardOf(ir::ExprId Id, QualType ModuleType) {
   }
 }
 
+/// The constructor of a class of the project that `std::make_unique<Class>(…)` runs, if the number of arguments tells.
+const CXXConstructorDecl *Lowering::madeBy(const FunctionDecl *F, unsigned Args) {
+  if (!F || !F->isInStdNamespace() || !F->getDeclName().isIdentifier() ||
+      (F->getName() != "make_unique" && F->getName() != "make_shared"))
+    return nullptr;
+  const TemplateArgumentList *Given = F->getTemplateSpecializationArgs();
+  if (!Given || Given->size() == 0 || Given->get(0).getKind() != TemplateArgument::Type)
+    return nullptr;
+  const CXXRecordDecl *Record = Given->get(0).getAsType()->getAsCXXRecordDecl();
+  Record = Record ? Record->getDefinition() : nullptr;
+  if (!Record || !inProject(Record->getLocation()))
+    return nullptr;
+  const CXXConstructorDecl *Found = nullptr;
+  for (const CXXConstructorDecl *Ctor : Record->ctors()) {
+    if (Ctor->isCopyOrMoveConstructor() || Ctor->isDeleted() || Args < Ctor->getMinRequiredArguments() ||
+        Args > Ctor->getNumParams())
+      continue;
+    if (Found)
+      return nullptr;
+    Found = Ctor;
+  }
+  return Found;
+}
+
 ir::ExprId Lowering::callTo(const CallExpr *E) {
-  ir::ExprId Id = make(ExprKind::Call, E);
   const FunctionDecl *F = E->getDirectCallee();
+  if (const CXXConstructorDecl *Ctor = madeBy(F, E->getNumArgs())) {
+    ir::ExprId Id = make(ExprKind::Construct, E);
+    setCallee(Id, Ctor);
+    addArgs(Id, E->arguments());
+    return Id;
+  }
+  ir::ExprId Id = make(ExprKind::Call, E);
   setCallee(Id, F);
   const Expr *Callee = E->getCallee()->IgnoreParenImpCasts();
   if (const auto *Member = dyn_cast<MemberExpr>(Callee)) {
