@@ -55,6 +55,8 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
     New.Reached = F.Reached;
     if (trains(P.Code)) {
       New.M = applyRules(P, deriveFacts(P, R, F, Slice), Here.Rules, Texts);
+      if (!F.Trains && !F.TooLarge.valid()) // what trains in it isn't run: it only tells
+        New.M.Edits.clear();
       if (!P.Code.Distributed.empty())
         refuseDistributed(P, New.M);
       if (!New.M.Edits.empty() && !Tree.BuildDir.empty())

@@ -28,6 +28,7 @@ private:
   bool mentionsOurs(ir::ExprId E) const;
   void device(ir::ExprId Value, ir::FuncId Function, bool InInitializer = false);
   void devices();
+  std::set<ir::VarId> placingDevices() const;
   void chooseDevices();
   void chooseTaughtDevices();
   void models();

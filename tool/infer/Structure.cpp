@@ -175,14 +175,37 @@ void Deriver::devices() {
     Asks |= StringRef(D.Name).starts_with("device-");
 }
 
+/// The device variables that anything is placed by: others are only looked at, or printed.
+std::set<ir::VarId> Deriver::placingDevices() const {
+  std::set<ir::VarId> Placing;
+  auto Use = [&](ir::ExprId E) {
+    E = P.unconverted(E);
+    if (E != None && P.Code.Exprs[E].Var != None)
+      Placing.insert(P.Code.Exprs[E].Var);
+  };
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (X.Kind != ExprKind::Binary && X.Kind != ExprKind::Unary)
+      for (size_t I = X.Kind == ExprKind::Assign; I < X.Args.size(); ++I)
+        Use(X.Args[I]);
+  for (const ir::Stmt &S : P.Code.Stmts)
+    if (S.Kind == ir::StmtKind::Return || S.Kind == ir::StmtKind::Decl)
+      Use(S.Value);
+  for (const ir::Function &Fn : P.Code.Functions)
+    for (const auto &[Field, Init] : Fn.Inits)
+      Use(Init);
+  return Placing;
+}
+
 void Deriver::chooseDevices() {
+  const std::set<ir::VarId> Placing = placingDevices();
   for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
     for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
       if (P.Code.typeOf(Field).Kind == TypeKind::Device)
         device(Init, Fn, /*InInitializer=*/true);
     P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
       const ir::Stmt &X = P.Code.Stmts[S];
-      if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device && !P.Code.typeOf(X.Var).Reference)
+      if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device &&
+          !P.Code.typeOf(X.Var).Reference && Placing.count(X.Var))
         device(X.Value, Fn);
       if (X.Kind == StmtKind::Return && X.Value != None && P.Code.Functions[Fn].Result != None &&
           P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device)

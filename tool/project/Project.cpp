@@ -33,8 +33,14 @@ static bool below(StringRef P, StringRef Dir) {
 bool Project::owns(StringRef P) const {
   if (!below(P, SourceRoot) || (below(P, BuildDir) && BuildDir != SourceRoot))
     return false;
-  // What CMake generates or fetches isn't the user's code.
-  return !P.contains("/CMakeFiles/") && !P.contains("/_deps/");
+  // What CMake generates or fetches isn't the user's code, nor is a copy of the runtime in their tree.
+  if (P.contains("/CMakeFiles/") || P.contains("/_deps/"))
+    return false;
+  for (StringRef Dir = path::parent_path(P); Dir.size() > SourceRoot.size(); Dir = path::parent_path(Dir))
+    for (const char *Header : {"/include/accelerate/accelerate.h", "/runtime/include/accelerate/accelerate.h"})
+      if (fs::exists(Dir + Header))
+        return false;
+  return true;
 }
 
 std::string Project::display(StringRef P) const {
