@@ -1,5 +1,6 @@
 """The command line of accelerate-cpp, its configuration, and what each rank gets."""
 
+import glob
 import json
 import os
 import socket
@@ -331,6 +332,51 @@ class Env(LaunchTestCase):
         self.assertEqual(report["configuration"]["use_cpu"], {"value": "true", "from": "ACCELERATE_USE_CPU"})
         self.assertEqual(report["variables"]["ACCELERATE_USE_CPU"], "1")
         self.assertEqual(report["cpus"], len(os.sched_getaffinity(0)))
+
+
+class Verify(LaunchTestCase):
+    """What verify does with files, signals and failures. Shell scripts tell what they have trained in the recorder's
+    place, which is another library here."""
+
+    TRAINING = """\
+rank=${RANK:-0}; world=${WORLD_SIZE:-1}; print='0,"h",1,1,1,1,1,1,1,1,1'
+{
+  echo '{"event":"start","version":1,"rank":'$rank',"world":'$world'}'
+  echo '{"event":"tensor","id":0,"kind":"parameter","name":"w","dtype":"Float","shape":[2]}'
+  echo '{"event":"values","values":[['$print']]}'
+  echo '{"event":"backward","n":0,"loss":'$((rank + 1))',"dtype":"Float","weight":'$((rank == 0))',"rows":'$((rank == 0))',"global_rows":1,"gradients":[['$print']]}'
+} > $ACCELERATE_RECORD/rank$rank.jsonl
+"""
+
+    def verify(self, *flags, original="", migrated=None, **variables):
+        return self.run_command(
+            *self.verify_command(original, original if migrated is None else migrated, *flags), **variables
+        )
+
+    def verify_command(self, original, migrated, *flags):
+        """`original` and `migrated` come behind the training."""
+        programs = [self.program(self.TRAINING + original, "original"), self.program(self.TRAINING + migrated, "migrated")]
+        recorder = (glob.glob("/lib*/libm.so.6") + glob.glob("/lib*/*/libm.so.6"))[0]
+        return ["verify", "--cpu", "--recorder", recorder, "--original", programs[0], "--migrated", programs[1], *flags]
+
+    def test_same_and_not_the_same(self):
+        result = self.verify("--ranks", "2")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        result = self.verify("--ranks", "2", migrated="echo more\n")
+        self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
+
+    def test_folders_of_the_user_are_left_alone(self):
+        os.makedirs(self.path("project/original"))
+        self.write("project/original/code", "precious")
+        result = self.verify("--ranks", "none", "--work", "project")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--work: project isn't empty", result.stderr)
+        self.assertEqual(self.read("project/original/code"), "precious")
+        os.mkdir(self.path("empty"))
+        for work in ("empty", "new", "new"):
+            result = self.verify("--ranks", "none", "--work", work)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertEqual(sorted(os.listdir(self.path(work))), [".accelerate-verify", "alone", "original"])
 
 
 if __name__ == "__main__":

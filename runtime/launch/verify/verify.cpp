@@ -88,6 +88,31 @@ std::string ProgramPath(const char* flag, const std::string& program) {
   return fs::absolute(FindProgram(program, ProcessEnvironment));
 }
 
+// Says of a folder that what is in it is ours to remove.
+constexpr const char* kWorkMarker = ".accelerate-verify";
+
+// Runs begin in new folders, so what has their names is removed: none of it may be the user's.
+void ClaimWorkFolder(const std::string& folder) {
+  const auto check = [&](const std::error_code& error) {
+    if (error) throw UsageError(fmt::format("--work: cannot use the folder {}: {}", folder, error.message()));
+  };
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(error);
+  const std::string marker = folder + "/" + kWorkMarker;
+  if (fs::exists(marker, error)) return;
+  const bool empty = fs::is_empty(folder, error);
+  check(error);
+  if (!empty) {
+    throw UsageError(
+        fmt::format("--work: {} isn't empty, and no earlier verify wrote it; name a new or an empty folder", folder));
+  }
+  std::ofstream file(marker);
+  file << "What is beside this file was written by accelerate-cpp verify, which removes it when it runs again.\n";
+  file.close();
+  if (!file) throw UsageError(fmt::format("--work: cannot write {}", marker));
+}
+
 /// The folder of the runs: removed at the end unless it was asked for, or has something to show.
 class WorkFolder {
  public:
@@ -97,9 +122,7 @@ class WorkFolder {
       if (mkdtemp(pattern.data()) == nullptr) throw UsageError(fmt::format("cannot make a folder {}", pattern));
       path_ = pattern;
     } else {
-      std::error_code error;
-      fs::create_directories(wanted, error);
-      if (error) throw UsageError(fmt::format("--work: cannot make the folder {}: {}", wanted, error.message()));
+      ClaimWorkFolder(wanted);
       path_ = fs::absolute(wanted).lexically_normal();
     }
   }
@@ -277,7 +300,8 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
       ->option_text("GLOB")
       ->allow_extra_args(false);
   command->add_flag("--cpu", options->cpu, "hide the GPUs from all runs");
-  command->add_option("--work", options->work, "folder for the runs (default: a temporary one)")->option_text("FOLDER");
+  command->add_option("--work", options->work, "new, empty or earlier folder for the runs (default: a temporary one)")
+      ->option_text("FOLDER");
   command->add_flag("--keep", options->keep, "keep what the programs wrote, also if nothing differs");
   command->add_option("--recorder", options->recorder, "libaccelerate_recorder.so (default: beside this program)")
       ->option_text("FILE");
