@@ -4,10 +4,11 @@ import glob
 import json
 import os
 import socket
+import subprocess
 import time
 import unittest
 
-from launcher import LaunchTestCase
+from launcher import COMMAND, PATIENCE, LaunchTestCase
 
 
 # What `accelerate config` of the Python package writes for four processes on CPUs.
@@ -364,6 +365,32 @@ rank=${RANK:-0}; world=${WORLD_SIZE:-1}; print='0,"h",1,1,1,1,1,1,1,1,1'
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         result = self.verify("--ranks", "2", migrated="echo more\n")
         self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
+
+    def test_reports(self):
+        result = self.verify("--ranks", "none", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(json.loads(result.stdout)["same"])
+        self.assertIn("the same training\n", result.stderr)
+        # Both in one file, one behind the other.
+        with open(self.path("out"), "w") as out:
+            command = [COMMAND, *self.verify_command("", "", "--ranks", "none", "--json", "/dev/stdout")]
+            subprocess.run(command, cwd=self.folder, env=self.environment, stdout=out, timeout=PATIENCE, check=True)
+        text, document = self.read("out").split("the same training\n")
+        self.assertTrue(text.startswith("original "), text)
+        self.assertTrue(json.loads(document)["same"])
+        self.write("kept", "old")
+        os.symlink("kept", self.path("link"))
+        self.assertEqual(self.verify("--ranks", "none", "--json", "link").returncode, 0)
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.assertTrue(json.loads(self.read("kept"))["same"])
+
+    def test_reports_that_cannot_be_written(self):
+        os.mkdir(self.path("reports"))
+        for flag in ("--json", "--html"):
+            result = self.verify("--ranks", "none", flag, "reports", original="touch $HOME-ran")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(f"cannot write reports: it is a folder; choose another place with {flag}", result.stderr)
+            self.assertFalse(os.path.exists(self.path("home-ran")))
 
     def test_folders_of_the_user_are_left_alone(self):
         os.makedirs(self.path("project/original"))

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "compare.h"
 #include "machine.h"
+#include "output_file.h"
 #include "report.h"
 #include "run.h"
 
@@ -143,28 +144,7 @@ class WorkFolder {
   bool temporary_;
 };
 
-// A file is whole or as it was: a reader never sees half a report.
-void Write(const char* flag, const std::string& path, const std::string& content) {
-  if (path.empty()) return;
-  const std::string temporary = path + ".new";
-  std::ofstream file(temporary, std::ios::binary);
-  file << content;
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(temporary, path, error);
-  if (!file || error) {
-    fs::remove(temporary, error);
-    throw UsageError(fmt::format("{}: cannot write {}", flag, path));
-  }
-}
-
-void CheckWritable(const char* flag, const std::string& path) {
-  if (path.empty()) return;
-  const fs::path folder = fs::absolute(path).parent_path();
-  if (!fs::is_directory(folder) || access(folder.c_str(), W_OK) != 0) {
-    throw UsageError(fmt::format("{}: cannot write into the folder {}", flag, folder.string()));
-  }
-}
+constexpr const char* kStandardOutput = "-";  // as a file's name
 
 // Programs run in folders of their own, so that their outputs can be told apart.
 void WarnOfRelativePaths(const std::vector<std::string>& arguments, const std::vector<std::string>& links) {
@@ -205,8 +185,9 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   compare.tolerance.first = options.tolerance;
   compare.masks = ReadMasks(options.masks);
   compare.ignored = options.ignored;
-  CheckWritable("--json", options.json);
-  CheckWritable("--html", options.html);
+  const bool prints_json = options.json == kStandardOutput;
+  if (!options.json.empty() && !prints_json) CheckWritable(options.json, "--json");
+  if (!options.html.empty()) CheckWritable(options.html, "--html");
 
   const int most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
   RunSettings settings;
@@ -253,10 +234,11 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
     if (shared) CompareRows(report.runs[*shared], report.runs.back());
     if (!shared && n > 1) shared = report.runs.size() - 1;
   }
-  fmt::print("{}", TextReport(report));
+  fmt::print(prints_json ? stderr : stdout, "{}", TextReport(report));
+  if (prints_json) fmt::print("{}", JsonReport(report));
   std::fflush(stdout);  // before what is said on stderr
-  Write("--json", options.json, JsonReport(report));
-  Write("--html", options.html, HtmlReport(report));
+  if (!options.json.empty() && !prints_json) WriteFileAtomically(options.json, JsonReport(report), "--json");
+  if (!options.html.empty()) WriteFileAtomically(options.html, HtmlReport(report), "--html");
   if (report.same()) return 0;
   work.Keep();
   return kExitDifferent;
@@ -284,7 +266,8 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
   command->add_option("--timeout", options->timeout, "seconds that a run may take (default: 600)")
       ->option_text("SECONDS")
       ->check(CLI::Range(1.0, 604800.0));
-  command->add_option("--json", options->json, "write a JSON document")->option_text("FILE");
+  command->add_option("--json", options->json, "write a JSON document; -: on standard output, and the report on stderr")
+      ->option_text("FILE");
   command->add_option("--html", options->html, "write a page with the curves of the losses")->option_text("FILE");
   command
       ->add_option("--link", options->links,
