@@ -177,7 +177,7 @@ bool Failed(const RunResult& original, const VerifyOptions& options) {
   return true;
 }
 
-int Verify(const VerifyOptions& options, const std::vector<std::string>& arguments) {
+int Verify(RunSignals& signals, const VerifyOptions& options, const std::vector<std::string>& arguments) {
   const std::string original_path = ProgramPath("--original", options.original);
   const std::string migrated_path = ProgramPath("--migrated", options.migrated);
   const std::vector<int> ranks = ReadRanks(options.ranks);
@@ -208,7 +208,7 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   settings.work = work.path();
   if (options.keep) work.Keep();
 
-  const RunResult original = RunRecorded(settings, "original", original_path, 0);
+  const RunResult original = RunRecorded(signals, settings, "original", original_path, 0);
   if (Failed(original, options)) {
     work.Keep();
     return kExitNotCompared;
@@ -221,15 +221,15 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   for (const RecordedEvent& event : original.recordings[0].events) {
     if (!event.is_step) report.original_losses.push_back(event.loss);
   }
-  report.runs.push_back(CompareRuns(original, RunRecorded(settings, "alone", migrated_path, 0), compare));
+  report.runs.push_back(CompareRuns(original, RunRecorded(signals, settings, "alone", migrated_path, 0), compare));
   if (!report.runs[0].same()) {
     // Before anybody looks for a mistake that isn't there.
-    const RunResult again = RunRecorded(settings, "original-again", original_path, 0);
+    const RunResult again = RunRecorded(signals, settings, "original-again", original_path, 0);
     if (auto difference = FindNondeterminism(original, again, compare)) report.runs[0].first = difference;
   }
   std::optional<std::size_t> shared;
   for (const int n : ranks) {
-    const RunResult run = RunRecorded(settings, fmt::format("ranks-{}", n), migrated_path, n);
+    const RunResult run = RunRecorded(signals, settings, fmt::format("ranks-{}", n), migrated_path, n);
     report.runs.push_back(CompareRuns(original, run, compare));
     if (shared) CompareRows(report.runs[*shared], report.runs.back());
     if (!shared && n > 1) shared = report.runs.size() - 1;
@@ -242,6 +242,15 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   if (report.same()) return 0;
   work.Keep();
   return kExitDifferent;
+}
+
+int VerifyUnlessStopped(const VerifyOptions& options, const std::vector<std::string>& arguments) {
+  RunSignals signals;
+  try {
+    return Verify(signals, options, arguments);
+  } catch (const Interrupted& interrupted) {
+    return 128 + interrupted.signal();
+  }
 }
 
 }  // namespace
@@ -294,9 +303,11 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
       "to compute and write the same bits; on ranks the same up to the order of sums. How much that is, what is\n"
       "recorded, and what the kinds of differences mean: runtime/launch/verify/README.md.\n\n"
       "Exit code: 0 the same training; 4 not the same, or the migrated program fails; 3 the original fails, hangs or\n"
-      "can't be recorded; 2 a mistake in flags, or a program that cannot be started.");
-  command->callback(
-      [options, &program, &action] { action = [options, &program] { return Verify(*options, program); }; });
+      "can't be recorded; 2 a mistake in flags, or a program that cannot be started;\n128 + the number of the signal "
+      "that stopped it.");
+  command->callback([options, &program, &action] {
+    action = [options, &program] { return VerifyUnlessStopped(*options, program); };
+  });
 }
 
 }  // namespace accelerate::launch
