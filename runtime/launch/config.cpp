@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "machine.h"
+#include "output_file.h"
 #include "wizard.h"
 
 namespace accelerate::launch {
@@ -25,7 +26,7 @@ bool Exists(const std::string& path) {
 }
 
 int Save(const Configuration& configuration, const std::string& path) {
-  WriteFileAtomically(path, ToYaml(configuration));
+  WriteFileAtomically(path, ToYaml(configuration), "--config_file");
   fmt::print("Wrote {}\n", path);
   return 0;
 }

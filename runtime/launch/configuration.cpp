@@ -1,10 +1,7 @@
 #include "configuration.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -334,35 +331,6 @@ std::string ToYaml(const Configuration& configuration) {
   }
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
-}
-
-void WriteFileAtomically(const std::string& path, const std::string& text) {
-  const auto fail = [&](const std::string& what) {
-    throw UsageError(fmt::format("cannot write {}: {}; choose another place with --config_file", path, what));
-  };
-  std::error_code error;
-  if (fs::is_directory(path, error)) fail("it is a folder");
-  // A link is followed, so that a file kept elsewhere is replaced and not the link.
-  const fs::path target = fs::exists(path, error) ? fs::canonical(path, error) : fs::absolute(path, error);
-  fs::create_directories(target.parent_path(), error);
-  if (error) fail(error.message());
-
-  std::string temporary = target.string() + ".XXXXXX";
-  const int descriptor = mkstemp(temporary.data());
-  if (descriptor < 0) fail(std::strerror(errno));
-  // mkstemp makes the file private; a configuration is as public as the user's other files.
-  const mode_t mask = umask(0);
-  umask(mask);
-  const bool written = fchmod(descriptor, 0666 & ~mask) == 0 &&
-                       write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(descriptor) == 0;
-  const int write_error = errno;
-  close(descriptor);
-  if (!written || rename(temporary.c_str(), target.c_str()) != 0) {
-    const std::string reason = std::strerror(written ? errno : write_error);
-    unlink(temporary.c_str());
-    fail(reason);
-  }
 }
 
 std::string DefaultConfigurationPath(const Environment& environment) {

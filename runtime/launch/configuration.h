@@ -75,9 +75,6 @@ Configuration FromFile(const std::string& path, std::vector<std::string>& warnin
 /// The YAML text of what is set, readable by the Python package as well.
 std::string ToYaml(const Configuration& configuration);
 
-/// Replaces the file at once or not at all, and creates its folder. Throws UsageError.
-void WriteFileAtomically(const std::string& path, const std::string& text);
-
 /// Where `config` writes and where the last look-up is made. Throws UsageError when the environment names no home.
 std::string DefaultConfigurationPath(const Environment& environment);
 

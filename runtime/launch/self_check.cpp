@@ -1,6 +1,7 @@
 #include "self_check.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -20,6 +21,48 @@ constexpr int kExitFailed = 1;
 struct TestOptions {
   LaunchOptions launch;
   std::string checkpoint_dir;
+};
+
+/// The folder for the checkpoint among the user's own: removed at the end, and never one that was there before. On
+/// several machines it is that of all their launchers, whoever comes first.
+class CheckpointFolder {
+ public:
+  /// Throws UsageError if somebody else's has the name. If it can't be made, the step that needs it tells why.
+  explicit CheckpointFolder(const std::string& parent) : path_(parent + "/accelerate-self-check") {
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(path_, error))) Make(parent);
+    const bool there = fs::exists(fs::symlink_status(path_, error));
+    ours_ = fs::is_regular_file(path_ + kMarker, error);
+    if (there && !ours_) {
+      throw UsageError(
+          fmt::format("--checkpoint_dir: {} exists, and no test made it; move it, or name another folder", path_));
+    }
+  }
+  ~CheckpointFolder() {
+    std::error_code ignored;
+    if (ours_) fs::remove_all(path_, ignored);
+  }
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
+
+  std::string checkpoint() const { return path_ + "/checkpoint"; }
+
+ private:
+  static constexpr const char* kMarker = "/.accelerate-cpp-test";
+
+  // With the marker at once: another machine's launcher may look at any moment.
+  void Make(const std::string& parent) const {
+    std::error_code error;
+    fs::create_directories(parent, error);
+    std::string made = parent + "/.accelerate-self-check-XXXXXX";
+    if (mkdtemp(made.data()) == nullptr) return;
+    std::ofstream(made + kMarker) << "accelerate-cpp test removes this folder when it ends.\n";
+    fs::rename(made, path_, error);
+    if (error) fs::remove_all(made, error);
+  }
+
+  std::string path_;
+  bool ours_ = false;
 };
 
 std::string FirstLine(const fs::path& file) {
@@ -42,10 +85,8 @@ int RunSelfCheck(TestOptions options) {
   }
   const TemporaryFolder folder;
   if (options.checkpoint_dir.empty()) options.checkpoint_dir = folder.path();
-  const std::string checkpoint = options.checkpoint_dir + "/accelerate-self-check";
-  const GroupExit exit = RunProgram(options.launch, {program, folder.path(), checkpoint});
-  std::error_code ignored;
-  fs::remove_all(checkpoint, ignored);
+  const CheckpointFolder checkpoints(options.checkpoint_dir);
+  const GroupExit exit = RunProgram(options.launch, {program, folder.path(), checkpoints.checkpoint()});
   if (exit.exit_code == 0) {
     Say("test: all steps passed");
     return 0;
@@ -88,7 +129,8 @@ void AddTestCommand(CLI::App& app, Action& action) {
       ->option_text("FOLDER");
   command->footer(
       "The steps: rendezvous, collectives, sharding, gradient parity (with one process), checkpoint round trip.\n"
-      "On several machines, run it on each.\n\n"
+      "On several machines, run it on each. The checkpoint is in accelerate-self-check in its folder while they "
+      "run.\n\n"
       "Exit code: 0; 1 if a step failed, which is named; 2 for a mistake in flags or configuration; 128 + the number "
       "of "
       "the\nsignal that stopped it.");

@@ -1,11 +1,16 @@
 #include "configuration.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "output_file.h"
 
 namespace accelerate::launch {
 namespace {
@@ -232,7 +237,7 @@ TEST_F(ConfigurationTest, WhatIsWrittenIsReadBack) {
 TEST_F(ConfigurationTest, WritingReplacesTheFileBehindALink) {
   Write("kept/real.yaml", "old");
   fs::create_symlink("kept/real.yaml", "link.yaml");
-  WriteFileAtomically("link.yaml", "new\n");
+  WriteFileAtomically("link.yaml", "new\n", "--flag");
   EXPECT_TRUE(fs::is_symlink("link.yaml"));
   std::ostringstream text;
   text << std::ifstream("kept/real.yaml").rdbuf();
@@ -240,14 +245,33 @@ TEST_F(ConfigurationTest, WritingReplacesTheFileBehindALink) {
   EXPECT_EQ(std::distance(fs::directory_iterator("kept"), fs::directory_iterator()), 1);
 }
 
+TEST_F(ConfigurationTest, WritingGoesToWhereALinkLeads) {
+  fs::create_symlink("new.yaml", "link.yaml");  // to what isn't there yet
+  WriteFileAtomically("link.yaml", "new\n", "--flag");
+  EXPECT_TRUE(fs::is_symlink("link.yaml"));
+  EXPECT_TRUE(fs::is_regular_file("new.yaml"));
+}
+
+TEST_F(ConfigurationTest, WritingLeavesPipesInPlace) {
+  ASSERT_EQ(mkfifo("pipe", 0600), 0);
+  const int reader = open("pipe", O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  CheckWritable("pipe", "--flag");
+  WriteFileAtomically("pipe", "text\n", "--flag");
+  std::array<char, 16> buffer{};
+  EXPECT_EQ(read(reader, buffer.data(), buffer.size()), 5);
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo("pipe"));
+}
+
 TEST_F(ConfigurationTest, WritingMakesTheFolderOrSaysWhyNot) {
   const mode_t mask = umask(022);
-  WriteFileAtomically("a/b/c.yaml", "text\n");
+  WriteFileAtomically("a/b/c.yaml", "text\n", "--flag");
   umask(mask);
   EXPECT_EQ(fs::status("a/b/c.yaml").permissions(), fs::perms(0644));
   Write("file", "");
-  EXPECT_THROW(WriteFileAtomically("file/c.yaml", "text\n"), UsageError);
-  EXPECT_THROW(WriteFileAtomically("a", "text\n"), UsageError);
+  EXPECT_THROW(WriteFileAtomically("file/c.yaml", "text\n", "--flag"), UsageError);
+  EXPECT_THROW(WriteFileAtomically("a", "text\n", "--flag"), UsageError);
 }
 
 }  // namespace

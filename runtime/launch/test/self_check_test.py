@@ -1,6 +1,7 @@
 """accelerate-cpp test: each step passes, and each can fail."""
 
 import json
+import os
 import socket
 import subprocess
 import unittest
@@ -49,6 +50,21 @@ class SelfCheck(LaunchTestCase):
         result = self.run_test("-n", "2", "--checkpoint_dir", self.path("file"))
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("test: failed in the step 'checkpoint round trip' on rank ", result.stderr)
+
+    def test_other_folders_are_left_alone(self):
+        """A folder with the name of ours is the user's; what we make is gone at the end, whatever killed us before."""
+        os.makedirs(self.path("mine/accelerate-self-check"))
+        self.write("mine/accelerate-self-check/weights", "precious")
+        result = self.run_test("--checkpoint_dir", "mine")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--checkpoint_dir: mine/accelerate-self-check exists", result.stderr)
+        self.assertEqual(self.read("mine/accelerate-self-check/weights"), "precious")
+        os.makedirs(self.path("left/accelerate-self-check"))
+        self.write("left/accelerate-self-check/.accelerate-cpp-test", "")
+        self.write("left/other", "precious")
+        result = self.run_test("--checkpoint_dir", "left")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(os.listdir(self.path("left")), ["other"])
 
     def test_env_tells_versions(self):
         report = json.loads(self.run_command("env", "--json").stdout)

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kSeeMessages = "the program's own messages above say why";
 constexpr const char* kNotRecorded = "nothing was recorded";
 
 std::string Join(const std::vector<std::string>& lines) {
@@ -71,6 +72,10 @@ Difference DescribeEnd(const RunResult& run) {
     difference.explanation = {"hang",
                               "the ranks were about to do different operations, and would have waited for each other: "
                               "one of them is in a branch or loop that not all ranks take"};
+  } else if (run.named_by_others || run.crashed) {
+    // The others waited for it, and their messages may look like a hang's.
+    difference.rank = run.failed_rank;
+    difference.explanation = {"failed", kSeeMessages};
   } else if (says("[accelerate] rank") && says("(timeout ")) {
     difference.rank = LastRank(run);
     difference.explanation = {
@@ -78,7 +83,8 @@ Difference DescribeEnd(const RunResult& run) {
         "a rank waited for another that stalls, or does something else: an operation of all ranks "
         "in a branch or loop that not all of them take (or --timeout is too short)"};
   } else {
-    difference.explanation = {"failed", "the program's own messages above say why"};
+    difference.rank = run.failed_rank;
+    difference.explanation = {"failed", kSeeMessages};
   }
   return difference;
 }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -13,8 +14,10 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
+#include "command.h"
 #include "configuration.h"
 #include "failure.h"
 #include "machine.h"
@@ -33,18 +36,50 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 constexpr std::chrono::seconds kGrace{3};  // for a launcher that is told to stop
 constexpr std::size_t kErrorLines = 12;
 
-// Our own process's part in a job is none of the programs'.
-constexpr std::array<const char*, 7> kLaunchVariables = {"RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-                                                         "MASTER_ADDR", "MASTER_PORT", "LD_PRELOAD"};
+// Our own process's part in a job (torchrun's, MPI's, srun's, or of our own launcher's configuration) is none of the
+// programs'. A name that ends with _ stands for all that begin so.
+constexpr std::array kJobVariables = {"RANK",
+                                      "LOCAL_RANK",
+                                      "WORLD_SIZE",
+                                      "LOCAL_WORLD_SIZE",
+                                      "GROUP_RANK",
+                                      "GROUP_WORLD_SIZE",
+                                      "ROLE_RANK",
+                                      "ROLE_WORLD_SIZE",
+                                      "MASTER_ADDR",
+                                      "MASTER_PORT",
+                                      "TORCHELASTIC_",
+                                      "ACCELERATE_NUM_PROCESSES",
+                                      "ACCELERATE_NUM_MACHINES",
+                                      "ACCELERATE_MACHINE_RANK",
+                                      "ACCELERATE_MAIN_PROCESS_",
+                                      "OMPI_",
+                                      "PMI_",
+                                      "PMIX_",
+                                      "MV2_COMM_WORLD_",
+                                      "MPI_LOCALRANKID",
+                                      "MPI_LOCALNRANKS",
+                                      "SLURM_PROCID",
+                                      "SLURM_LOCALID",
+                                      "SLURM_NODEID",
+                                      "SLURM_NTASKS",
+                                      "SLURM_NPROCS",
+                                      "SLURM_STEP_",
+                                      "LD_PRELOAD"};
+
+bool IsOfJob(const std::string& name) {
+  return std::any_of(kJobVariables.begin(), kJobVariables.end(), [&](const std::string& other) {
+    return other.back() == '_' ? name.rfind(other, 0) == 0 : name == other;
+  });
+}
 
 std::vector<std::string> MakeEnvironment(const Variables& changes) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::string name = text.substr(0, text.find('='));
-    const auto is_name = [&](const auto& other) { return name == other; };
     const bool changed = std::any_of(changes.begin(), changes.end(), [&](const auto& c) { return c.first == name; });
-    if (!changed && std::none_of(kLaunchVariables.begin(), kLaunchVariables.end(), is_name)) result.push_back(text);
+    if (!changed && !IsOfJob(name)) result.push_back(text);
   }
   for (const auto& [name, value] : changes) result.push_back(name + "=" + value);
   return result;
@@ -80,7 +115,10 @@ pid_t Start(std::vector<std::string> command, std::vector<std::string> environme
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw UsageError(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (child > 0) return child;
+  if (child > 0) {
+    setpgid(child, child);  // as the child does; whoever comes first
+    return child;
+  }
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -94,35 +132,6 @@ pid_t Start(std::vector<std::string> command, std::vector<std::string> environme
   execve(argv[0], argv.data(), envp.data());
   _exit(127);
 }
-
-// SIGCHLD waits to be asked for, so that a wait can have an end.
-class ChildSignal {
- public:
-  ChildSignal() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set_, &before_);
-  }
-  ~ChildSignal() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  ChildSignal(const ChildSignal&) = delete;
-  ChildSignal& operator=(const ChildSignal&) = delete;
-
-  /// The status of the child, or -1 if it is still there at the deadline.
-  int Wait(pid_t child, Clock::time_point deadline) const {
-    while (true) {
-      int status = 0;
-      if (waitpid(child, &status, WNOHANG) == child) return status;
-      const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
-      if (left <= 0) return -1;
-      const timespec timeout = {static_cast<time_t>(left / 1000000000), static_cast<long>(left % 1000000000)};
-      sigtimedwait(&set_, nullptr, &timeout);
-    }
-  }
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-};
 
 // What c10 prints of where an error came from.
 bool IsBacktrace(const std::string& line) {
@@ -138,6 +147,18 @@ std::vector<std::string> LastLines(const std::string& text, std::size_t most) {
     if (lines.size() > most) lines.pop_front();
   }
   return {lines.begin(), lines.end()};
+}
+
+// What is said of the rank that failed first: by the other ranks, who knew of its exception when they gave up, else by
+// our launcher, which sees processes end.
+void FindFailedRank(const std::string& errors, RunResult& result) {
+  static const std::regex kBefore("Before that, rank ([0-9]+)[^\n]* failed: ");
+  static const std::regex kEnded("\\[accelerate-cpp\\] rank ([0-9]+) (exited with code|was killed by signal) ([0-9]+)");
+  std::smatch match;
+  result.named_by_others = std::regex_search(errors, match, kBefore);
+  if (!result.named_by_others && !std::regex_search(errors, match, kEnded)) return;
+  result.failed_rank = std::stoi(match[1]);
+  result.crashed = !result.named_by_others && match[2] == "was killed by signal" && std::stoi(match[3]) != SIGABRT;
 }
 
 void Link(const std::string& target, const std::string& folder) {
@@ -159,6 +180,33 @@ void MakeFolder(const std::string& folder) {
 
 }  // namespace
 
+RunSignals::RunSignals() {
+  sigemptyset(&set_);
+  sigaddset(&set_, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What our parent had us ignore, as nohup does, stays ignored.
+    struct sigaction current{};
+    sigaction(signal, nullptr, &current);
+    if (current.sa_handler != SIG_IGN) sigaddset(&set_, signal);
+  }
+  sigprocmask(SIG_BLOCK, &set_, &before_);
+}
+
+RunSignals::~RunSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+RunSignals::End RunSignals::Wait(pid_t child, Clock::time_point deadline, bool heed_stop, int& status) {
+  while (true) {
+    if (waitpid(child, &status, WNOHANG) == child) return End::kEnded;
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return End::kDeadline;
+    const timespec timeout = {static_cast<time_t>(left / 1000000000), static_cast<long>(left % 1000000000)};
+    const int signal = sigtimedwait(&set_, nullptr, &timeout);
+    if (signal <= 0 || signal == SIGCHLD) continue;
+    if (stop_ == 0) stop_ = signal;
+    if (heed_stop) return End::kStop;
+  }
+}
+
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -166,7 +214,8 @@ std::string ReadFile(const std::string& path) {
   return content.str();
 }
 
-RunResult RunRecorded(const RunSettings& settings, const std::string& name, const std::string& program, int ranks) {
+RunResult RunRecorded(RunSignals& signals, const RunSettings& settings, const std::string& name,
+                      const std::string& program, int ranks) {
   const std::string base = settings.work + "/" + name;
   RunResult result;
   result.name = name;
@@ -195,6 +244,8 @@ RunResult RunRecorded(const RunSettings& settings, const std::string& name, cons
                "launch",
                "--num_processes",
                std::to_string(ranks),
+               "--num_machines",
+               "1",
                "--no_config",
                "--quiet",
                "--grace_period",
@@ -211,25 +262,31 @@ RunResult RunRecorded(const RunSettings& settings, const std::string& name, cons
   command.push_back(program);
   command.insert(command.end(), settings.arguments.begin(), settings.arguments.end());
 
-  const ChildSignal signal;
   const auto start = Clock::now();
   {
     const Streams streams = {OpenOutput(base + "/stdout/rank0.out"), OpenOutput(base + "/stderr")};
     const pid_t child = Start(command, MakeEnvironment(variables), result.folder, streams);
-    int status = signal.Wait(child, start + settings.time_limit);
-    if (status == -1) {
-      result.timed_out = true;
+    int status = 0;
+    const RunSignals::End end = signals.Wait(child, start + settings.time_limit, /*heed_stop=*/true, status);
+    if (end != RunSignals::End::kEnded) {
+      result.timed_out = end == RunSignals::End::kDeadline;
+      if (!result.timed_out) {
+        Say("got signal {} ({}): stopping the run '{}'", signals.stop(), strsignal(signals.stop()), name);
+      }
       kill(-child, SIGTERM);
-      status = signal.Wait(child, Clock::now() + 2 * kGrace);
+      const auto ended = signals.Wait(child, Clock::now() + 2 * kGrace, /*heed_stop=*/false, status);
       // The launcher's ranks die with it.
       kill(-child, SIGKILL);
-      if (status == -1) waitpid(child, &status, 0);
+      if (ended != RunSignals::End::kEnded) waitpid(child, &status, 0);
+      if (!result.timed_out) throw Interrupted(signals.stop());
     }
     result.exit_code = ExitCode(status);
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   result.out = ReadFile(base + "/stdout/rank0.out");
-  result.error_lines = LastLines(ReadFile(base + "/stderr"), kErrorLines);
+  const std::string errors = ReadFile(base + "/stderr");
+  result.error_lines = LastLines(errors, kErrorLines);
+  FindFailedRank(errors, result);
   for (int rank = 0; rank < std::max(1, ranks); ++rank) {
     if (auto recording = ReadRecording(fmt::format("{}/rank{}.jsonl", record, rank))) {
       result.recordings.push_back(std::move(*recording));

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "compare.h"
 #include "machine.h"
+#include "output_file.h"
 #include "report.h"
 #include "run.h"
 
@@ -88,6 +89,31 @@ std::string ProgramPath(const char* flag, const std::string& program) {
   return fs::absolute(FindProgram(program, ProcessEnvironment));
 }
 
+// Says of a folder that what is in it is ours to remove.
+constexpr const char* kWorkMarker = ".accelerate-verify";
+
+// Runs begin in new folders, so what has their names is removed: none of it may be the user's.
+void ClaimWorkFolder(const std::string& folder) {
+  const auto check = [&](const std::error_code& error) {
+    if (error) throw UsageError(fmt::format("--work: cannot use the folder {}: {}", folder, error.message()));
+  };
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(error);
+  const std::string marker = folder + "/" + kWorkMarker;
+  if (fs::exists(marker, error)) return;
+  const bool empty = fs::is_empty(folder, error);
+  check(error);
+  if (!empty) {
+    throw UsageError(
+        fmt::format("--work: {} isn't empty, and no earlier verify wrote it; name a new or an empty folder", folder));
+  }
+  std::ofstream file(marker);
+  file << "What is beside this file was written by accelerate-cpp verify, which removes it when it runs again.\n";
+  file.close();
+  if (!file) throw UsageError(fmt::format("--work: cannot write {}", marker));
+}
+
 /// The folder of the runs: removed at the end unless it was asked for, or has something to show.
 class WorkFolder {
  public:
@@ -97,9 +123,7 @@ class WorkFolder {
       if (mkdtemp(pattern.data()) == nullptr) throw UsageError(fmt::format("cannot make a folder {}", pattern));
       path_ = pattern;
     } else {
-      std::error_code error;
-      fs::create_directories(wanted, error);
-      if (error) throw UsageError(fmt::format("--work: cannot make the folder {}: {}", wanted, error.message()));
+      ClaimWorkFolder(wanted);
       path_ = fs::absolute(wanted).lexically_normal();
     }
   }
@@ -120,28 +144,7 @@ class WorkFolder {
   bool temporary_;
 };
 
-// A file is whole or as it was: a reader never sees half a report.
-void Write(const char* flag, const std::string& path, const std::string& content) {
-  if (path.empty()) return;
-  const std::string temporary = path + ".new";
-  std::ofstream file(temporary, std::ios::binary);
-  file << content;
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(temporary, path, error);
-  if (!file || error) {
-    fs::remove(temporary, error);
-    throw UsageError(fmt::format("{}: cannot write {}", flag, path));
-  }
-}
-
-void CheckWritable(const char* flag, const std::string& path) {
-  if (path.empty()) return;
-  const fs::path folder = fs::absolute(path).parent_path();
-  if (!fs::is_directory(folder) || access(folder.c_str(), W_OK) != 0) {
-    throw UsageError(fmt::format("{}: cannot write into the folder {}", flag, folder.string()));
-  }
-}
+constexpr const char* kStandardOutput = "-";  // as a file's name
 
 // Programs run in folders of their own, so that their outputs can be told apart.
 void WarnOfRelativePaths(const std::vector<std::string>& arguments, const std::vector<std::string>& links) {
@@ -174,7 +177,7 @@ bool Failed(const RunResult& original, const VerifyOptions& options) {
   return true;
 }
 
-int Verify(const VerifyOptions& options, const std::vector<std::string>& arguments) {
+int Verify(RunSignals& signals, const VerifyOptions& options, const std::vector<std::string>& arguments) {
   const std::string original_path = ProgramPath("--original", options.original);
   const std::string migrated_path = ProgramPath("--migrated", options.migrated);
   const std::vector<int> ranks = ReadRanks(options.ranks);
@@ -182,8 +185,9 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   compare.tolerance.first = options.tolerance;
   compare.masks = ReadMasks(options.masks);
   compare.ignored = options.ignored;
-  CheckWritable("--json", options.json);
-  CheckWritable("--html", options.html);
+  const bool prints_json = options.json == kStandardOutput;
+  if (!options.json.empty() && !prints_json) CheckWritable(options.json, "--json");
+  if (!options.html.empty()) CheckWritable(options.html, "--html");
 
   const int most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
   RunSettings settings;
@@ -204,7 +208,7 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   settings.work = work.path();
   if (options.keep) work.Keep();
 
-  const RunResult original = RunRecorded(settings, "original", original_path, 0);
+  const RunResult original = RunRecorded(signals, settings, "original", original_path, 0);
   if (Failed(original, options)) {
     work.Keep();
     return kExitNotCompared;
@@ -217,26 +221,36 @@ int Verify(const VerifyOptions& options, const std::vector<std::string>& argumen
   for (const RecordedEvent& event : original.recordings[0].events) {
     if (!event.is_step) report.original_losses.push_back(event.loss);
   }
-  report.runs.push_back(CompareRuns(original, RunRecorded(settings, "alone", migrated_path, 0), compare));
+  report.runs.push_back(CompareRuns(original, RunRecorded(signals, settings, "alone", migrated_path, 0), compare));
   if (!report.runs[0].same()) {
     // Before anybody looks for a mistake that isn't there.
-    const RunResult again = RunRecorded(settings, "original-again", original_path, 0);
+    const RunResult again = RunRecorded(signals, settings, "original-again", original_path, 0);
     if (auto difference = FindNondeterminism(original, again, compare)) report.runs[0].first = difference;
   }
   std::optional<std::size_t> shared;
   for (const int n : ranks) {
-    const RunResult run = RunRecorded(settings, fmt::format("ranks-{}", n), migrated_path, n);
+    const RunResult run = RunRecorded(signals, settings, fmt::format("ranks-{}", n), migrated_path, n);
     report.runs.push_back(CompareRuns(original, run, compare));
     if (shared) CompareRows(report.runs[*shared], report.runs.back());
     if (!shared && n > 1) shared = report.runs.size() - 1;
   }
-  fmt::print("{}", TextReport(report));
+  fmt::print(prints_json ? stderr : stdout, "{}", TextReport(report));
+  if (prints_json) fmt::print("{}", JsonReport(report));
   std::fflush(stdout);  // before what is said on stderr
-  Write("--json", options.json, JsonReport(report));
-  Write("--html", options.html, HtmlReport(report));
+  if (!options.json.empty() && !prints_json) WriteFileAtomically(options.json, JsonReport(report), "--json");
+  if (!options.html.empty()) WriteFileAtomically(options.html, HtmlReport(report), "--html");
   if (report.same()) return 0;
   work.Keep();
   return kExitDifferent;
+}
+
+int VerifyUnlessStopped(const VerifyOptions& options, const std::vector<std::string>& arguments) {
+  RunSignals signals;
+  try {
+    return Verify(signals, options, arguments);
+  } catch (const Interrupted& interrupted) {
+    return 128 + interrupted.signal();
+  }
 }
 
 }  // namespace
@@ -261,7 +275,8 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
   command->add_option("--timeout", options->timeout, "seconds that a run may take (default: 600)")
       ->option_text("SECONDS")
       ->check(CLI::Range(1.0, 604800.0));
-  command->add_option("--json", options->json, "write a JSON document")->option_text("FILE");
+  command->add_option("--json", options->json, "write a JSON document; -: on standard output, and the report on stderr")
+      ->option_text("FILE");
   command->add_option("--html", options->html, "write a page with the curves of the losses")->option_text("FILE");
   command
       ->add_option("--link", options->links,
@@ -277,7 +292,8 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
       ->option_text("GLOB")
       ->allow_extra_args(false);
   command->add_flag("--cpu", options->cpu, "hide the GPUs from all runs");
-  command->add_option("--work", options->work, "folder for the runs (default: a temporary one)")->option_text("FOLDER");
+  command->add_option("--work", options->work, "new, empty or earlier folder for the runs (default: a temporary one)")
+      ->option_text("FOLDER");
   command->add_flag("--keep", options->keep, "keep what the programs wrote, also if nothing differs");
   command->add_option("--recorder", options->recorder, "libaccelerate_recorder.so (default: beside this program)")
       ->option_text("FILE");
@@ -287,9 +303,11 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
       "to compute and write the same bits; on ranks the same up to the order of sums. How much that is, what is\n"
       "recorded, and what the kinds of differences mean: runtime/launch/verify/README.md.\n\n"
       "Exit code: 0 the same training; 4 not the same, or the migrated program fails; 3 the original fails, hangs or\n"
-      "can't be recorded; 2 a mistake in flags, or a program that cannot be started.");
-  command->callback(
-      [options, &program, &action] { action = [options, &program] { return Verify(*options, program); }; });
+      "can't be recorded; 2 a mistake in flags, or a program that cannot be started;\n128 + the number of the signal "
+      "that stopped it.");
+  command->callback([options, &program, &action] {
+    action = [options, &program] { return VerifyUnlessStopped(*options, program); };
+  });
 }
 
 }  // namespace accelerate::launch

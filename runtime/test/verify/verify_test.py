@@ -53,7 +53,7 @@ def verify(paths, work, name, scenario, mistake, ranks):
     # What ends of itself takes a few seconds; a rank that stalls is stopped by the limit.
     timeout = 20 if mistake == "rank-stalls" else 120
     command = [accelerate, "verify", "--original", original, "--migrated", migrated, "--ranks", ranks, "--cpu",
-               "--timeout", str(timeout), "--work", folder, "--json", document, "--html", page, "--", scenario]
+               "--timeout", str(timeout), "--work", folder / "runs", "--json", document, "--html", page, "--", scenario]
     environment = dict(os.environ, MISTAKE=mistake, OMP_NUM_THREADS="1")
     if mistake == "rank-stalls":
         environment["ACCELERATE_TIMEOUT"] = "300"  # the library would end it
@@ -77,7 +77,7 @@ def check_right(paths, work, scenario):
             assert check["outcome"] == "same", check
     assert report["runs"][0]["losses"] == report["losses"]
     # Recorded or not, the program computes and writes the same.
-    recorded = work / f"right-{scenario}" / "original"
+    recorded = work / f"right-{scenario}" / "runs" / "original"
     plain = work / f"plain-{scenario}"
     plain.mkdir(exist_ok=True)
     done = subprocess.run([paths[1], scenario], cwd=plain, capture_output=True, check=True,
@@ -104,6 +104,7 @@ def check_usage(paths, work):
     accelerate, original, migrated = map(str, paths)
     both = ["--original", original, "--migrated", migrated]
     report = work / "none.json"
+    runs = work / "usage-runs"
     cases = [([], 2, "--original is needed"),
              (["--original", original], 2, "--migrated is needed"),
              (["--original", str(work / "absent"), "--migrated", migrated], 2, "absent"),
@@ -118,7 +119,7 @@ def check_usage(paths, work):
              (["--original", migrated, "--migrated", migrated, "--json", str(report)], 3, "exit code")]
     environment = dict(os.environ, ACCELERATE_MIXED_PRECISION="fp8")
     for arguments, expected, message in cases:
-        arguments = [*arguments, "--work", str(work / "usage")]
+        arguments = [*arguments, "--work", str(runs)]
         done = subprocess.run([accelerate, "verify", *arguments], env=environment, capture_output=True, text=True)
         assert done.returncode == expected, f"{arguments}: exit code {done.returncode}\n{done.stderr}"
         assert message in done.stderr, f"{arguments}: {done.stderr}"
