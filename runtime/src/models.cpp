@@ -76,6 +76,8 @@ struct Models::Model {
 
   /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
   int64_t backwards = 0;
+  /// The modules that have buffers, and whether they trained at the last backward. (A module on the stack isn't there.)
+  std::vector<std::pair<std::weak_ptr<const torch::nn::Module>, bool>> modes;
   std::vector<at::Tensor> originals;  // the buffers' values when the model was prepared; none once written
   std::vector<bool> written;
 };
@@ -173,6 +175,15 @@ void Models::add(Group& group, const torch::nn::Module& module) {
     if (buffer.defined() && seen.insert(buffer.unsafeGetTensorImpl()).second) {
       model->buffers.push_back(buffer);
     }
+  }
+  const auto note_mode = [&](const torch::nn::Module& m) {
+    if (const auto shared = m.weak_from_this().lock(); shared && !m.buffers(/*recurse=*/false).empty()) {
+      model->modes.emplace_back(shared, m.is_training());
+    }
+  };
+  note_mode(module);
+  for (const auto& m : module.modules(/*include_self=*/false)) {
+    note_mode(*m);
   }
   add_model(group, std::move(model));
 }
@@ -394,13 +405,21 @@ void Models::make_ready(Group& group, const Reached& reached) {
 }
 
 /// Gives all ranks rank 0's running statistics. Which buffers the forward pass writes to is found out by
-/// looking, and agreed on after 1, 2, 4, ... calls, so that tables that never change aren't sent.
+/// looking, and agreed on after 1, 2, 4, ... calls, and when a module has been switched between training and
+/// evaluation, so that tables that never change aren't sent.
 void Models::agree_on_buffers(Group& group, Model& model) {
   if (model.buffers.empty()) {
     return;
   }
+  bool switched = false;
+  for (auto& [weak, training] : model.modes) {
+    if (const auto m = weak.lock(); m && m->is_training() != training) {
+      training = !training;
+      switched = true;
+    }
+  }
   const int64_t n = ++model.backwards;
-  if ((n & (n - 1)) == 0 || n % 256 == 0) {
+  if ((n & (n - 1)) == 0 || n % 256 == 0 || switched) {
     at::Tensor written = at::zeros({static_cast<int64_t>(model.buffers.size())}, at::kInt);
     auto flags = written.accessor<int, 1>();
     for (size_t i = 0; i < model.buffers.size(); ++i) {
@@ -552,8 +571,8 @@ void Models::note_local(const Reached& reached) {
 }
 
 /// Calls `run`, which has a reducer that knows of unused parameters average the gradients that a loss reaches on any
-/// rank, and what has waited for it on others. Those that none reaches now, but earlier local backwards did on some, are
-/// averaged here: the reducer may know of them or not, and the mean of equal values is no other.
+/// rank, and what has waited for it on others. Those that none reaches now, but earlier local backwards did on some,
+/// are averaged here: the reducer may know of them or not, and the mean of equal values is no other.
 void Models::make_up(Group& group, const Reached& reached, const std::function<void()>& run) {
   Model& model = *reached.model;
   enum { kNothing, kWaits, kReached };
