@@ -56,9 +56,10 @@ struct Models::Model {
   /// without a message of their own: how many ranks' losses reach the whole model, and how many ranks' parts are others
   /// than when the ranks compared them last.
   enum Vote : size_t { kWhole, kSamePart, kOtherPart };
-  at::Tensor votes;                        // the last of the reducer's parameters; none where it doesn't need it
+  at::Tensor votes;                        // the first of the reducer's parameters; none where it doesn't need it
   std::vector<at::Tensor> ballots;         // the gradient for each vote
   std::vector<bool> used, used_somewhere;  // as compared last
+  std::vector<at::Tensor> before;          // gradients of what isn't reached, or none, before the backward under way
 
   std::vector<size_t> fixed;  // static_graph: the parameters of the reducer's first backward
   std::shared_ptr<c10d::Reducer> reducer;
@@ -361,16 +362,11 @@ void Models::make_ready(Group& group, const Reached& reached) {
       }
     }
     ReducerArguments arguments;
-    for (const Model::Trained& t : model.trained) {
-      arguments.names[arguments.parameters.size()] = model.names[t.index];
-      arguments.parameters.push_back(model.parameters[t.index]);
-      arguments.sparse.push_back(model.sparse[t.index]);
-    }
     model.votes.reset();
-    if (!options.static_graph && !options.find_unused_parameters) {
-      // Of the last parameter's type, with which it shares a message.
-      const at::Tensor& last = arguments.parameters.back();
-      const auto kind = last.options().dtype(c10::toRealValueType(last.scalar_type()));
+    if (!options.static_graph && !options.find_unused_parameters && !model.trained.empty()) {
+      // Of the first parameter's type, with which it shares a message.
+      const at::Tensor& first = model.parameters[model.trained.front().index];
+      const auto kind = first.options().dtype(c10::toRealValueType(first.scalar_type()));
       model.ballots.clear();
       for (const std::vector<double>& ballot : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
         model.ballots.push_back(at::tensor(ballot, at::kDouble).to(kind));
@@ -379,6 +375,11 @@ void Models::make_ready(Group& group, const Reached& reached) {
       arguments.names[arguments.parameters.size()] = "votes";
       arguments.parameters.push_back(model.votes);
       arguments.sparse.push_back(false);
+    }
+    for (const Model::Trained& t : model.trained) {
+      arguments.names[arguments.parameters.size()] = model.names[t.index];
+      arguments.parameters.push_back(model.parameters[t.index]);
+      arguments.sparse.push_back(model.sparse[t.index]);
     }
     TORCH_CHECK(options.comm_hook == DDPCommunicationHookType::No ||
                     std::find(arguments.sparse.begin(), arguments.sparse.end(), true) == arguments.sparse.end(),
@@ -475,18 +476,27 @@ void Models::fill_up(Reached& reached, Roots& roots) {
   if (reached.parameters != model.trained.size()) {
     reached.partly = true;
     reached.used.resize(model.parameters.size());
+    model.before.clear();
     for (const size_t i : reached.indices) {
       reached.used[i] = true;
     }
     for (const Model::Trained& t : model.trained) {
       const at::Tensor& parameter = model.parameters[t.index];
       if (!reached.used[t.index]) {
+        const at::Tensor before = parameter.grad();
+        const bool waits = before.defined() && t.index < model.local.size() && model.local[t.index];
         roots.tensors.push_back(parameter);
-        roots.gradients.push_back(zero_gradient(parameter.detach(), model.sparse[t.index]));
-        if (!parameter.grad().defined()) {
-          reached.bare.push_back(t.index);
+        if (before.defined() && !waits) {
+          roots.gradients.push_back(before.detach());  // from an earlier backward, equal on all ranks
+          parameter.mutable_grad().reset();
         } else {
-          reached.used[t.index] = t.index < model.local.size() && model.local[t.index];
+          roots.gradients.push_back(zero_gradient(parameter.detach(), model.sparse[t.index]));
+        }
+        if (waits) {
+          reached.used[t.index] = true;
+        } else {
+          reached.bare.push_back(t.index);
+          model.before.push_back(before);
         }
       }
     }
@@ -498,8 +508,8 @@ void Models::fill_up(Reached& reached, Roots& roots) {
   model.local.clear();
 }
 
-/// Behind a backward pass that began with fill_up(): what no rank had something to send for has no gradient now, as it
-/// had none before.
+/// Behind a backward pass that began with fill_up(): what no rank had something to send for has the gradient that it
+/// had before, or none.
 void Models::take_zeros_back(Group& group, const Reached& reached) {
   Model& model = *reached.model;
   if (!reached.partly) {
@@ -519,11 +529,12 @@ void Models::take_zeros_back(Group& group, const Reached& reached) {
     model.used = reached.used;
     model.used_somewhere.assign(flags.data(), flags.data() + flags.size(0));
   }
-  for (const size_t i : reached.bare) {
-    if (!model.used_somewhere[i]) {
-      model.parameters[i].mutable_grad().reset();
+  for (size_t k = 0; k < reached.bare.size(); ++k) {
+    if (!model.used_somewhere[reached.bare[k]]) {
+      model.parameters[reached.bare[k]].mutable_grad() = model.before[k];
     }
   }
+  model.before.clear();
 }
 
 std::vector<torch::Tensor> Models::with_local_gradients() const {
