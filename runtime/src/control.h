@@ -76,7 +76,7 @@ struct TrainingControl {
   bool trigger = false;  // set_trigger()
   bool checked = false;
   bool within_no_sync = false;                              // there has been a backward() within no_sync()
-  bool unsynced_before = false;                             // the backward() before was one of these
+  bool unsynced_before = false;                             // a no_sync() has ended since the last backward()
   int unsynced_all = 0;                                     // no_sync() for all models
   std::unordered_map<const at::TensorImpl*, int> unsynced;  // and for those of these parameters
 };

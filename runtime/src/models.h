@@ -71,7 +71,7 @@ class Models {
     // Where that isn't all of it, and other ranks' losses may depend on other parts:
     bool partly = false;
     std::vector<bool> used;    // which parameters have something to send: they are reached, or have waited for it
-    std::vector<size_t> bare;  // which of the others have had no gradient
+    std::vector<size_t> bare;  // the others
   };
   /// What a backward pass begins with beside the loss.
   struct Roots {
