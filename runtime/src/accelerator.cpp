@@ -90,6 +90,9 @@ std::vector<torch::Tensor> parameters_of(const Preparation& preparation) {
   for (const torch::optim::Optimizer* optimizer : preparation.optimizers) {
     append(parameters_of(*optimizer));
   }
+  if (parameters.empty() && !preparation.models.empty()) {
+    parameters.push_back(torch::empty({0}));  // nobody's: no parameters at all would mean all models'
+  }
   return parameters;
 }
 

@@ -38,6 +38,7 @@ NoSync::NoSync(std::vector<torch::Tensor> parameters) : parameters_(std::move(pa
 
 NoSync::~NoSync() {
   detail::TrainingControl& control = detail::state().control;
+  control.unsynced_before = true;
   if (parameters_.empty()) {
     --control.unsynced_all;
   }

@@ -101,7 +101,13 @@ void run_backward(const at::Tensor& loss, double coefficient, int normaliser, co
               "these gradients with torch::autograd::grad()");
   double scale = 1;
   if (control.scaler) {
-    control.scaler->begin(step_in_hand(control, s.training_loader != nullptr));
+    const auto step = step_in_hand(control, s.training_loader != nullptr);
+    if (control.unsynced_before && step.first != 0) {
+      control.scaler->go_on(step);  // gradients of no_sync() wait for this one: a step has them all, or isn't made
+    } else {
+      control.scaler->begin(step);
+    }
+    control.unsynced_before = false;
     scale = control.scaler->scale();
   }
   coefficient *= scale;
@@ -127,8 +133,18 @@ double mean_coefficient() {
   if (!s.training_loader) {
     return 1;
   }
+  if (s.alternating && s.other_at == s.handed_out_at) {
+    // Equal parts of both batches on each rank are the same for either.
+    const int64_t rows = s.training_slice.global_rows, others = s.other_slice.global_rows;
+    TORCH_CHECK(rows == others || (rows % ranks() == 0 && others % ranks() == 0), "[accelerate] rank ", rank(), " of ",
+                ranks(), ": backward() of a mean loss in a loop that takes batches from two training loaders, here of ",
+                others, " and ", rows,
+                " rows: which of them it is a mean over isn't known, and the ranks' parts of them differ; say what it "
+                "counts for: accelerator.backward(loss, accelerate::Weight(rows)) with the rows of its batch on this "
+                "rank, for each loss");
+  }
   // Exactly 1 where the rows divide evenly: then the loss isn't touched.
-  return holds_ghost()
+  return s.training_slice.ghost
              ? 0
              : static_cast<double>(s.training_slice.rows * ranks()) / static_cast<double>(s.training_slice.global_rows);
 }
@@ -157,8 +173,8 @@ void Accelerator::backward_reduced(const torch::Tensor& loss, Reduction reductio
   if (reduction == Reduction::Mean) {
     detail::run_backward(loss, detail::mean_coefficient(), detail::kRows, arguments);
   } else {
-    detail::run_backward(loss, detail::holds_ghost() ? 0 : static_cast<double>(detail::ranks()), detail::kNothing,
-                         arguments);
+    const bool ghost = detail::state().training_slice.ghost;
+    detail::run_backward(loss, ghost ? 0 : static_cast<double>(detail::ranks()), detail::kNothing, arguments);
   }
 }
 
@@ -173,7 +189,7 @@ void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, cons
     detail::run_backward(loss, 1, detail::kNothing, arguments);
     return;
   }
-  const double mine = detail::holds_ghost() ? 0 : weight.value;
+  const double mine = detail::state().training_slice.ghost ? 0 : weight.value;
   const double total = detail::reduce(mine);
   const double coefficient = total == 0 ? 0 : mine * static_cast<double>(detail::ranks()) / total;
   const int normaliser = control.accumulates() ? control.window.add_weight(total) : detail::kNothing;

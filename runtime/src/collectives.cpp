@@ -2,7 +2,9 @@
 #include <accelerate/collectives.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "collectives_impl.h"
@@ -20,30 +22,62 @@ at::ScalarType wide(at::ScalarType type) {
   return at::isIntegralType(type, /*includeBool=*/true) ? at::kLong : at::kDouble;
 }
 
-/// Values that all ranks have equally many of, unless the program is mistaken, added up over the ranks. Gloo doesn't
-/// notice if they differ a little in number: some ranks get wrong sums, others wait. So a few are filled up to a length
-/// that is likely to be equal, and tell their number, without a second message. False, on all ranks, if it differs.
-bool add_up(Group& group, at::Tensor& values, const std::string& what) {
-  constexpr int64_t kFew = 1024, kLeast = 8;
-  const int64_t number = values.numel();
-  if (!values.is_cpu() || number > kFew) {
-    group.sum(values, what);
-    return true;
+/// Small values travel in a message of this many numbers, whatever their own: Gloo doesn't notice if ranks differ in
+/// that, some get wrong results then, others wait or end. The last two say what they are, for all ranks to compare.
+constexpr int64_t kMessage = 32;
+
+/// What shapes and types come to, in few enough bits for sums of its squares to be exact in a double.
+class Signature {
+ public:
+  explicit Signature(const std::string& operation) { add(static_cast<int64_t>(std::hash<std::string>{}(operation))); }
+  void add(int64_t x) {
+    bits_ = (bits_ ^ static_cast<uint64_t>(x)) * 0x9E3779B97F4A7C15U;
+    bits_ ^= bits_ >> 29U;
   }
-  int64_t length = kLeast;
-  while (length < number + 2) {
-    length *= 2;
+  void add(const at::Tensor& x, int64_t from_dimension = 0) {
+    add(static_cast<int64_t>(x.scalar_type()));
+    add(x.dim());
+    for (int64_t d = from_dimension; d < x.dim(); ++d) {
+      add(x.size(d));
+    }
   }
-  at::Tensor padded = torch::zeros({length}, values.options());
-  padded.narrow(0, 0, number).copy_(values);
-  padded[length - 2].fill_(number);
-  padded[length - 1].fill_(number * number);
-  group.sum(padded, what);
-  values = padded.narrow(0, 0, number);
+  int64_t value() const { return static_cast<int64_t>(bits_ >> 44U); }
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+/// The error that all ranks throw who find that their signatures differ. (collective)
+[[noreturn]] void throw_differing(const std::string& name, const std::vector<std::string>& lines) {
+  check_same_on_all(*state().group, name, lines);
+  TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(), ": ", name,
+              " came to other ranks' results of another operation; all ranks have to call the same ones in one order");
+}
+
+/// The rest of values of which the first have travelled in a message.
+at::Tensor rest_of(const at::Tensor& values) {
+  const int64_t sent = std::min(values.numel(), kMessage - 2);
+  return values.narrow(0, sent, values.numel() - sent);
+}
+
+/// Values of the host's added up over the ranks. False, on all ranks, if their signatures differ.
+bool add_up(Group& group, at::Tensor& values, const Signature& signature, const std::string& what) {
+  const int64_t first = std::min(values.numel(), kMessage - 2);
+  at::Tensor message = torch::zeros({kMessage}, values.options());
+  message.narrow(0, 0, first).copy_(values.narrow(0, 0, first));
+  message[kMessage - 2].fill_(signature.value());
+  message[kMessage - 1].fill_(signature.value() * signature.value());
+  group.sum(message, what);
   // The mean of the squares is the square of the mean only where all are equal.
-  const auto sum = padded[length - 2].item<double>(), squares = padded[length - 1].item<double>();
-  const auto n = static_cast<double>(number), all = static_cast<double>(ranks());
-  return sum == n * all && squares == n * n * all;
+  const auto n = static_cast<double>(signature.value()), all = static_cast<double>(ranks());
+  if (message[kMessage - 2].item<double>() != n * all || message[kMessage - 1].item<double>() != n * n * all) {
+    return false;
+  }
+  values.narrow(0, 0, first).copy_(message.narrow(0, 0, first));
+  if (at::Tensor rest = rest_of(values); rest.numel() > 0) {
+    group.sum(rest, what);
+  }
+  return true;
 }
 
 /// A copy's bytes, one after the other (a view needs a stride of 1 even where a dimension has one element).
@@ -67,19 +101,29 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
   };
   s.group->compare(lines);
   std::map<std::pair<int, at::ScalarType>, std::vector<size_t>> together;  // by device and travelling type
+  std::vector<size_t> large;
+  Signature signature(name);
+  bool on_host = tensors.empty();  // others may have some
   for (size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& x = tensors[i];
     TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": ", name, " was given an undefined tensor");
     x = x.detach();
+    signature.add(x);
+    on_host = on_host || x.is_cpu();
     const bool narrow = at::isIntegralType(x.scalar_type(), true) && x.scalar_type() != at::kLong;
     if (x.is_complex() || (x.numel() > kLarge && !narrow)) {
-      at::Tensor sum = x.is_complex() ? at::view_as_real(x).contiguous().clone() : x.contiguous().clone();
-      s.group->sum(sum, "a tensor");
-      x = x.is_complex() ? at::view_as_complex(sum) : sum;
+      large.push_back(i);
     } else {
       const int device = x.is_cpu() ? -1 : x.device().index();
       together[{device, wide(x.scalar_type())}].push_back(i);
     }
+  }
+  if (on_host && (together.empty() || together.begin()->first.first >= 0)) {
+    at::Tensor nothing = torch::zeros({0}, at::kLong);
+    if (!add_up(*s.group, nothing, signature, "shapes")) {
+      throw_differing(name, lines());
+    }
+    on_host = false;
   }
   for (const auto& [kind, indices] : together) {
     std::vector<at::Tensor> flat;
@@ -87,9 +131,14 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
       flat.push_back(tensors[i].reshape({-1}).to(kind.second));
     }
     at::Tensor sum = flat.size() == 1 ? flat[0].clone() : torch::cat(flat);
-    if (!add_up(*s.group, sum, indices.size() == 1 ? "a value" : std::to_string(indices.size()) + " values")) {
-      check_same_on_all(*s.group, name, lines());
+    const std::string what = indices.size() == 1 ? "a value" : std::to_string(indices.size()) + " values";
+    if (on_host && !add_up(*s.group, sum, signature, what)) {
+      throw_differing(name, lines());
     }
+    if (!on_host && sum.numel() > 0) {  // a GPU's signature would have to be waited for
+      s.group->sum(sum, what);
+    }
+    on_host = false;  // once is enough
     int64_t begin = 0;
     for (const size_t i : indices) {
       at::Tensor& x = tensors[i];
@@ -97,6 +146,12 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
       begin += x.numel();
       x = part.reshape(x.sizes()).to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     }
+  }
+  for (const size_t i : large) {
+    at::Tensor& x = tensors[i];
+    at::Tensor sum = x.is_complex() ? at::view_as_real(x).contiguous().clone() : x.contiguous().clone();
+    s.group->sum(sum, "a tensor");
+    x = x.is_complex() ? at::view_as_complex(sum) : sum;
   }
 }
 
@@ -110,7 +165,7 @@ void overwrite(const torch::Tensor& target, const torch::Tensor& value) { target
 
 double row_share() {
   const State& s = state();
-  if (!s.training_loader) {
+  if (!s.training_loader || s.evaluating()) {
     return 1.0 / static_cast<double>(ranks());
   }
   return s.training_slice.ghost
@@ -120,7 +175,7 @@ double row_share() {
 
 bool holds_ghost() {
   const State& s = state();
-  return s.training_slice.ghost;
+  return s.training_slice.ghost && !s.evaluating();
 }
 
 int64_t global_rows(int64_t local_rows) {
@@ -199,7 +254,28 @@ torch::Tensor extreme(const torch::Tensor& given, bool largest) {
   const bool whole = at::isIntegralType(given.scalar_type(), /*includeBool=*/true);
   at::Tensor x = given.detach().to(whole ? at::kLong : at::kDouble).contiguous();
   x = largest ? x.clone() : x.neg();  // -max(-x): one operation for both
-  state().group->maximum(x, largest ? "max()'s argument" : "min()'s argument");
+  const std::string name = largest ? "max()" : "min()", what = name + "'s argument";
+  Group& group = *state().group;
+  if (!x.is_cpu()) {
+    group.maximum(x, what);
+    return (largest ? x : x.neg()).to(given.scalar_type());
+  }
+  Signature signature(name);
+  signature.add(given);
+  at::Tensor values = x.view({-1});
+  const int64_t first = std::min(values.numel(), kMessage - 2);
+  at::Tensor message = torch::zeros({kMessage}, x.options());
+  message.narrow(0, 0, first).copy_(values.narrow(0, 0, first));
+  message[kMessage - 2].fill_(signature.value());
+  message[kMessage - 1].fill_(-signature.value());
+  group.maximum(message, what);
+  if (message[kMessage - 2].item<double>() + message[kMessage - 1].item<double>() != 0) {
+    throw_differing(name, {describe(name, given)});
+  }
+  values.narrow(0, 0, first).copy_(message.narrow(0, 0, first));
+  if (at::Tensor rest = rest_of(values); rest.numel() > 0) {
+    group.maximum(rest, what);
+  }
   return (largest ? x : x.neg()).to(given.scalar_type());
 }
 
@@ -216,21 +292,21 @@ GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const
   for (int64_t d = 1; d < x.dim(); ++d) {
     row_bytes *= x.size(d);
   }
-  const at::Tensor mine = torch::tensor(
-      {unclear ? -1 : x.size(0), row_bytes, x.dim(), static_cast<int64_t>(x.scalar_type())}, torch::kInt64);
+  Signature signature(name);
+  signature.add(x, /*from_dimension=*/1);
+  const at::Tensor mine = torch::tensor({unclear ? -1 : x.size(0), signature.value()}, torch::kInt64);
   const std::vector<at::Tensor> all = s.group->gather(mine, "numbers of rows");
   int64_t longest = 0;
   for (size_t other = 0; other < all.size(); ++other) {
-    TORCH_CHECK(torch::equal(all[other].narrow(0, 1, 3), all[0].narrow(0, 1, 3)), "[accelerate] rank ", rank(), " of ",
-                ranks(), ": ", name, " needs equal types and equal shapes but for dimension 0; rank ", other,
-                " has rows of ", all[other][1].item<int64_t>(), " bytes in ", all[other][2].item<int64_t>(),
-                " dimensions, rank 0 of ", all[0][1].item<int64_t>(), " in ", all[0][2].item<int64_t>());
+    if (!torch::equal(all[other][1], all[0][1])) {
+      throw_differing(name, {c10::str("rows of ", x.scalar_type(), ' ', x.sizes().slice(1))});
+    }
     TORCH_CHECK(
         all[other][0].item<int64_t>() >= 0, "[accelerate] rank ", rank(), " of ", ranks(), ": ", name,
-        " was called behind a loop whose last batch was filled up on rank ", other,
-        " (by a ghost, or by even_batches), with something else than that batch's rows: which ones to drop is "
-        "known in the loop only; gather each batch there, or loop over a loader of make_evaluation_data_loader, "
-        "which fills up nothing");
+        " was given something else than the rows of the batch in hand, after a batch that was filled up on rank ",
+        other,
+        " (by a ghost, or by even_batches): which rows to drop is known in the loop only; gather each batch there, or "
+        "loop over a loader of make_evaluation_data_loader, which fills up nothing");
     longest = std::max(longest, all[other][0].item<int64_t>());
   }
   at::Tensor bytes = torch::zeros({longest * row_bytes}, x.options().dtype(torch::kUInt8));
@@ -257,9 +333,18 @@ torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
     return s.alone() ? x : gather_rows(x, nullptr, "gather()").rows;
   }
   const RowSlice& batch = s.last_slice;
-  const bool of_batch = given.dim() > 0 && given.size(0) == batch.rows;
-  const bool filled = batch.ghost || (batch.padding > 0 && given.dim() > 0);
-  return gather_rows(x, &batch, "gather_for_metrics()", s.last_pass_over && filled && !of_batch).rows;
+  const int64_t rows = given.dim() > 0 ? given.size(0) : -1;
+  const auto known = s.passes.find(s.last_loader);
+  const Pass pass = known == s.passes.end() ? Pass{} : known->second;
+  bool unclear = false;
+  if (rows != batch.rows) {
+    // What was collected in a loop with a ghost or padding: all that is gathered behind it, as far as anyone knows; and
+    // anywhere else as many rows as there were in that loop, unless they are those of the loop since.
+    const bool filled = batch.ghost || (rows >= 0 && (batch.padding > 0 || pass.filled));
+    unclear =
+        (filled && (s.last_pass_over || rows == pass.rows)) || (rows > 0 && rows == s.filled_rows && rows != pass.rows);
+  }
+  return gather_rows(x, &batch, "gather_for_metrics()", unclear).rows;
 }
 
 torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {
@@ -269,8 +354,25 @@ torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {
   if (s.alone()) {
     return x;
   }
+  const std::string name = "broadcast()";
+  TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": ", name, " was given an undefined tensor");
+  Signature signature(name);
+  signature.add(x);
+  signature.add(from_process);
   at::Tensor bytes = bytes_of(x);
-  if (bytes.numel() > 0) {
+  // A few bytes travel with the signature: zeros added to them leave them as they are.
+  constexpr int64_t kFew = (kMessage - 2) * 8;
+  const bool few = bytes.is_cpu() && bytes.numel() <= kFew;
+  at::Tensor message = torch::zeros({few ? kMessage - 2 : 0}, torch::kInt64);
+  if (few && rank() == from_process) {
+    message.view(torch::kUInt8).narrow(0, 0, bytes.numel()).copy_(bytes);
+  }
+  if (!add_up(*s.group, message, signature, "a value")) {
+    throw_differing(name, {describe(name, x), "from process " + std::to_string(from_process)});
+  }
+  if (few) {
+    bytes = message.view(torch::kUInt8).narrow(0, 0, bytes.numel()).clone();
+  } else if (bytes.numel() > 0) {
     s.group->broadcast(bytes, from_process, "a value");
   }
   return bytes.view(x.scalar_type()).reshape(x.sizes());

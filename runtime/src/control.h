@@ -25,6 +25,8 @@ class Scaler {
  public:
   /// A step is known by a kind and a number. Another one than last time: the scale is updated for it.
   void begin(const std::pair<int, int64_t>& step);
+  /// Another step's number for the one that goes on.
+  void go_on(const std::pair<int, int64_t>& step) { step_ = step; }
   double scale() const { return state_.scale; }
   /// The outcome of one of the step's backwards, when its gradients are complete.
   void record(bool overflow);
@@ -50,7 +52,8 @@ struct TrainingControl {
   bool accumulates() const { return accumulation_steps > 1 && window.inside(); }
 
   /// To be called by each backward(): gradients of one within no_sync() belong into checkpoints.
-  void note_no_sync() { within_no_sync = within_no_sync || unsynced_all > 0 || !unsynced.empty(); }
+  void note_no_sync() { within_no_sync = within_no_sync || in_no_sync(); }
+  bool in_no_sync() const { return unsynced_all > 0 || !unsynced.empty(); }
 
   int64_t accumulation_steps = 1;
   std::string precision = "no";
@@ -73,6 +76,7 @@ struct TrainingControl {
   bool trigger = false;  // set_trigger()
   bool checked = false;
   bool within_no_sync = false;                              // there has been a backward() within no_sync()
+  bool unsynced_before = false;                             // a no_sync() has ended since the last backward()
   int unsynced_all = 0;                                     // no_sync() for all models
   std::unordered_map<const at::TensorImpl*, int> unsynced;  // and for those of these parameters
 };

@@ -33,7 +33,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& rows) {
     const State& s = state();
     const GatheredRows gathered =
-        gather_rows(rows, s.training_loader ? &s.training_slice : &s.last_slice, "all_gather()");
+        gather_rows(rows, s.training_loader && !s.evaluating() ? &s.training_slice : &s.last_slice, "all_gather()");
     context->saved_data["begin"] = gathered.begin;
     context->saved_data["count"] = gathered.count;
     context->saved_data["local"] = rows.size(0);

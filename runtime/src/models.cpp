@@ -48,6 +48,19 @@ struct Models::Model {
   };
   std::vector<Trained> trained;
   bool find_unused = false;
+
+  /// With neither find_unused nor a static graph a reducer waits for every parameter, on every rank, while losses may
+  /// reach other ones on each rank and at each step (experts that the data choose). So each rank sends zeros for what
+  /// its loss doesn't reach. That's all if some rank's loss reaches the whole model. If none does, the ranks have to
+  /// know what is reached nowhere, and so has no gradient. Two numbers that travel with the gradients tell which it is,
+  /// without a message of their own: how many ranks' losses reach the whole model, and how many ranks' parts are others
+  /// than when the ranks compared them last.
+  enum Vote : size_t { kWhole, kSamePart, kOtherPart };
+  at::Tensor votes;                        // the first of the reducer's parameters; none where it doesn't need it
+  std::vector<at::Tensor> ballots;         // the gradient for each vote
+  std::vector<bool> used, used_somewhere;  // as compared last
+  std::vector<at::Tensor> before;          // gradients of what isn't reached, or none, before the backward under way
+
   std::vector<size_t> fixed;  // static_graph: the parameters of the reducer's first backward
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
@@ -59,9 +72,13 @@ struct Models::Model {
 
   /// Whose gradients have come from a local backward since the last that wasn't.
   std::vector<bool> local;
+  /// There may be such on some rank; alike on all.
+  bool unsent = false;
 
   /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
   int64_t backwards = 0;
+  /// The modules that have buffers, and whether they trained at the last backward. (A module on the stack isn't there.)
+  std::vector<std::pair<std::weak_ptr<const torch::nn::Module>, bool>> modes;
   std::vector<at::Tensor> originals;  // the buffers' values when the model was prepared; none once written
   std::vector<bool> written;
 };
@@ -159,6 +176,15 @@ void Models::add(Group& group, const torch::nn::Module& module) {
     if (buffer.defined() && seen.insert(buffer.unsafeGetTensorImpl()).second) {
       model->buffers.push_back(buffer);
     }
+  }
+  const auto note_mode = [&](const torch::nn::Module& m) {
+    if (const auto shared = m.weak_from_this().lock(); shared && !m.buffers(/*recurse=*/false).empty()) {
+      model->modes.emplace_back(shared, m.is_training());
+    }
+  };
+  note_mode(module);
+  for (const auto& m : module.modules(/*include_self=*/false)) {
+    note_mode(*m);
   }
   add_model(group, std::move(model));
 }
@@ -259,7 +285,7 @@ std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
     if (!last || last->model != model) {
       auto it = std::find_if(result.begin(), result.end(), [&](const Reached& r) { return r.model == model; });
       if (it == result.end()) {
-        it = result.insert(it, Reached{model, 0, {}});
+        it = result.insert(it, Reached{model, 0, {}, false, {}, {}});
         it->indices.reserve(model->parameters.size());
       }
       last = &*it;
@@ -320,16 +346,15 @@ void Models::make_ready(Group& group, const Reached& reached) {
   }
   changed = changed || count != model.trained.size();
   const DistributedDataParallelOptions& options = state().control.ddp;
-  const bool partly = reached.parameters != count;
-  if (partly && options.find_unused_parameters == std::optional<bool>(false)) {
+  if (reached.parameters != count && options.find_unused_parameters == std::optional<bool>(false)) {
     throw_unused(reached);
   }
-  if (!model.reducer || changed || (partly && !model.find_unused && !options.static_graph)) {
+  if (!model.reducer || changed) {
     model.drop_reducer();  // its hooks go first
     model.fixed.clear();
+    model.used.clear();
     // With a static graph the reducer finds them out by itself, in its first backward.
-    model.find_unused = !options.static_graph &&
-                        (partly || options.find_unused_parameters.value_or(false) || (model.find_unused && !changed));
+    model.find_unused = !options.static_graph && options.find_unused_parameters.value_or(false);
     model.trained.clear();
     for (size_t i = 0; i < model.parameters.size(); ++i) {
       if (trainable(model.parameters[i])) {
@@ -337,6 +362,20 @@ void Models::make_ready(Group& group, const Reached& reached) {
       }
     }
     ReducerArguments arguments;
+    model.votes.reset();
+    if (!options.static_graph && !options.find_unused_parameters && !model.trained.empty()) {
+      // Of the first parameter's type, with which it shares a message.
+      const at::Tensor& first = model.parameters[model.trained.front().index];
+      const auto kind = first.options().dtype(c10::toRealValueType(first.scalar_type()));
+      model.ballots.clear();
+      for (const std::vector<double>& ballot : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
+        model.ballots.push_back(at::tensor(ballot, at::kDouble).to(kind));
+      }
+      model.votes = at::zeros({2}, kind).requires_grad_();
+      arguments.names[arguments.parameters.size()] = "votes";
+      arguments.parameters.push_back(model.votes);
+      arguments.sparse.push_back(false);
+    }
     for (const Model::Trained& t : model.trained) {
       arguments.names[arguments.parameters.size()] = model.names[t.index];
       arguments.parameters.push_back(model.parameters[t.index]);
@@ -367,13 +406,21 @@ void Models::make_ready(Group& group, const Reached& reached) {
 }
 
 /// Gives all ranks rank 0's running statistics. Which buffers the forward pass writes to is found out by
-/// looking, and agreed on after 1, 2, 4, ... calls, so that tables that never change aren't sent.
+/// looking, and agreed on after 1, 2, 4, ... calls, and when a module has been switched between training and
+/// evaluation, so that tables that never change aren't sent.
 void Models::agree_on_buffers(Group& group, Model& model) {
   if (model.buffers.empty()) {
     return;
   }
+  bool switched = false;
+  for (auto& [weak, training] : model.modes) {
+    if (const auto m = weak.lock(); m && m->is_training() != training) {
+      training = !training;
+      switched = true;
+    }
+  }
   const int64_t n = ++model.backwards;
-  if ((n & (n - 1)) == 0 || n % 256 == 0) {
+  if ((n & (n - 1)) == 0 || n % 256 == 0 || switched) {
     at::Tensor written = at::zeros({static_cast<int64_t>(model.buffers.size())}, at::kInt);
     auto flags = written.accessor<int, 1>();
     for (size_t i = 0; i < model.buffers.size(); ++i) {
@@ -397,27 +444,97 @@ void Models::agree_on_buffers(Group& group, Model& model) {
   group.broadcast_many(tensors, 0, "the buffers of " + model.name);
 }
 
-bool Models::synced(const Reached& reached) {
+bool Models::synced(const Model& model) {
   const TrainingControl& control = state().control;
   if (control.unsynced_all > 0) {
     return false;
   }
   return control.unsynced.empty() ||
-         std::none_of(reached.model->parameters.begin(), reached.model->parameters.end(),
+         std::none_of(model.parameters.begin(), model.parameters.end(),
                       [&](const at::Tensor& x) { return control.unsynced.count(x.unsafeGetTensorImpl()) > 0; });
 }
 
-void Models::send_zeros(const std::vector<Reached>& reached) {
-  std::vector<at::Tensor> roots, zeros;
+void Models::send_zeros(const std::vector<Reached>& reached, Roots roots) {
   for (const Reached& r : reached) {
     for (const size_t i : r.indices) {
-      roots.push_back(r.model->parameters[i]);
-      zeros.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
+      roots.tensors.push_back(r.model->parameters[i]);
+      roots.gradients.push_back(zero_gradient(r.model->parameters[i].detach(), r.model->sparse[i]));
     }
   }
-  if (!roots.empty()) {
-    torch::autograd::backward(roots, zeros);
+  if (!roots.tensors.empty()) {
+    torch::autograd::backward(roots.tensors, roots.gradients);
   }
+}
+
+/// Lets the backward pass reach what the loss doesn't, with zeros, and gives this rank's vote.
+void Models::fill_up(Reached& reached, Roots& roots) {
+  Model& model = *reached.model;
+  if (!model.votes.defined()) {
+    return;
+  }
+  Model::Vote vote = Model::kWhole;
+  if (reached.parameters != model.trained.size()) {
+    reached.partly = true;
+    reached.used.resize(model.parameters.size());
+    model.before.clear();
+    for (const size_t i : reached.indices) {
+      reached.used[i] = true;
+    }
+    for (const Model::Trained& t : model.trained) {
+      const at::Tensor& parameter = model.parameters[t.index];
+      if (!reached.used[t.index]) {
+        const at::Tensor before = parameter.grad();
+        const bool waits = before.defined() && t.index < model.local.size() && model.local[t.index];
+        roots.tensors.push_back(parameter);
+        if (before.defined() && !waits) {
+          roots.gradients.push_back(before.detach());  // from an earlier backward, equal on all ranks
+          parameter.mutable_grad().reset();
+        } else {
+          roots.gradients.push_back(zero_gradient(parameter.detach(), model.sparse[t.index]));
+        }
+        if (waits) {
+          reached.used[t.index] = true;
+        } else {
+          reached.bare.push_back(t.index);
+          model.before.push_back(before);
+        }
+      }
+    }
+    vote = reached.used == model.used ? Model::kSamePart : Model::kOtherPart;
+  }
+  model.votes.mutable_grad().reset();
+  roots.tensors.push_back(model.votes);
+  roots.gradients.push_back(model.ballots[vote]);
+  model.local.clear();
+}
+
+/// Behind a backward pass that began with fill_up(): what no rank had something to send for has the gradient that it
+/// had before, or none.
+void Models::take_zeros_back(Group& group, const Reached& reached) {
+  Model& model = *reached.model;
+  if (!reached.partly) {
+    return;  // so that some rank has sent for everything
+  }
+  const at::Tensor votes = model.votes.grad().detach().to(at::kCPU, at::kDouble);
+  if (votes[0].item<double>() != 0) {
+    return;
+  }
+  if (votes[1].item<double>() != 0) {
+    at::Tensor used = at::zeros({static_cast<int64_t>(reached.used.size())}, at::kInt);
+    auto flags = used.accessor<int, 1>();
+    for (size_t i = 0; i < reached.used.size(); ++i) {
+      flags[static_cast<int64_t>(i)] = reached.used[i];
+    }
+    group.maximum(used, "the parameters of " + model.name + " that losses reach");
+    model.used = reached.used;
+    model.used_somewhere.assign(flags.data(), flags.data() + flags.size(0));
+  }
+  for (size_t k = 0; k < reached.bare.size(); ++k) {
+    if (!model.used_somewhere[reached.bare[k]]) {
+      model.parameters[reached.bare[k]].mutable_grad() = model.before[k];
+    }
+  }
+  model.before.clear();
 }
 
 std::vector<torch::Tensor> Models::with_local_gradients() const {
@@ -452,6 +569,7 @@ void Models::forget_local_gradients() {
   }
   for (const auto& model : models_) {
     model->local.clear();
+    model->unsent = true;  // what a checkpoint has kept comes next
   }
 }
 
@@ -463,32 +581,46 @@ void Models::note_local(const Reached& reached) {
   }
 }
 
-/// Calls `run`, which has the reducer average the gradients that the loss reaches. Those that it doesn't reach, but
-/// earlier local backwards did, are averaged here: a reducer may know of them or not.
+/// Calls `run`, which has a reducer that knows of unused parameters average the gradients that a loss reaches on any
+/// rank, and what has waited for it on others. Those that none reaches now, but earlier local backwards did on some,
+/// are averaged here: the reducer may know of them or not, and the mean of equal values is no other.
 void Models::make_up(Group& group, const Reached& reached, const std::function<void()>& run) {
   Model& model = *reached.model;
-  for (const size_t i : reached.indices) {
-    if (i < model.local.size()) {
-      model.local[i] = false;
-    }
-  }
-  std::vector<size_t> missed, none;
+  enum { kNothing, kWaits, kReached };
+  at::Tensor states = at::zeros({static_cast<int64_t>(model.parameters.size())}, at::kInt);
+  auto state_of = states.accessor<int, 1>();
   for (size_t i = 0; i < model.local.size(); ++i) {
-    if (model.local[i]) {
-      const at::Tensor& parameter = model.parameters[i];
-      (parameter.grad().defined() ? missed : none).push_back(i);
-      if (!parameter.grad().defined()) {
-        parameter.mutable_grad() = at::zeros_like(parameter.detach());  // a reducer that knows of it wants one
-      }
+    state_of[static_cast<int64_t>(i)] = model.local[i] && model.parameters[i].grad().defined() ? kWaits : kNothing;
+  }
+  for (const size_t i : reached.indices) {
+    state_of[static_cast<int64_t>(i)] = kReached;
+  }
+  group.maximum(states, "the parameters of " + model.name + " whose gradients wait");
+  std::vector<size_t> missed, none;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    const at::Tensor& parameter = model.parameters[i];
+    const int state = state_of[static_cast<int64_t>(i)];
+    if (state == kWaits) {
+      missed.push_back(i);
+    } else if (state == kNothing && !parameter.grad().defined()) {
+      none.push_back(i);
+    }
+    if (state != kReached && i < model.local.size() && model.local[i] && !parameter.grad().defined()) {
+      // A reducer that knows of it wants one.
+      parameter.mutable_grad() = zero_gradient(parameter.detach(), model.sparse[i]);
     }
   }
   model.local.clear();
+  model.unsent = false;
   run();
   for (const size_t i : none) {
     model.parameters[i].mutable_grad().reset();
   }
   for (const size_t i : missed) {
     at::Tensor& gradient = model.parameters[i].mutable_grad();
+    if (!gradient.defined()) {
+      gradient = at::zeros_like(model.parameters[i].detach());
+    }
     const bool complex = gradient.is_complex();
     at::Tensor total = plain(gradient.is_sparse() ? gradient.to_dense() : gradient).contiguous().clone();
     group.sum(total, "the gradient of " + model.names[i]);
@@ -499,8 +631,15 @@ void Models::make_up(Group& group, const Reached& reached, const std::function<v
 
 void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
                       const BackwardArguments& arguments) {
+  Roots roots;
   const auto run = [&](const at::Tensor& gradient) {
-    loss.backward(gradient, arguments.retain_graph, arguments.create_graph, arguments.inputs);
+    if (roots.tensors.empty()) {
+      loss.backward(gradient, arguments.retain_graph, arguments.create_graph, arguments.inputs);
+      return;
+    }
+    roots.tensors.insert(roots.tensors.begin(), loss);
+    roots.gradients.insert(roots.gradients.begin(), gradient);
+    torch::autograd::backward(roots.tensors, roots.gradients, arguments.retain_graph, arguments.create_graph);
   };
   if (!loss.grad_fn() || (!arguments.gradient.defined() && loss.numel() != 1)) {
     run(arguments.gradient);  // LibTorch's own error, or a leaf
@@ -531,21 +670,28 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
                 "stay on this rank; call accelerator.prepare(model, optimizer) before training");
     std::vector<Reached> synced_ones;
     for (const Reached& r : reached) {
-      if (!local && synced(r)) {
+      if (!local && synced(*r.model)) {
         synced_ones.push_back(r);
       } else {
         note_local(r);
       }
     }
+    for (const auto& model : models_) {
+      // Whether or not this rank's loss reaches it.
+      model->unsent = model->unsent || local || !synced(*model);
+    }
     group.compare([&] {
+      // How much of a model is reached may differ, unless the program has said that it doesn't.
+      const bool whole = state().control.ddp.find_unused_parameters == std::optional<bool>(false);
       std::vector<std::string> lines;
       for (const Reached& r : synced_ones) {
-        lines.push_back("backward() through " + std::to_string(r.parameters) + " parameters of " + r.model->name);
+        lines.push_back("backward() through " + (whole ? std::to_string(r.parameters) + " parameters of " : "") +
+                        r.model->name);
       }
       return lines;
     });
     std::vector<Model*> first_ones;
-    for (const Reached& r : synced_ones) {
+    for (Reached& r : synced_ones) {
       make_ready(group, r);
       r.model->reducer->rebuild_buckets();
       r.model->reducer->prepare_for_forward();
@@ -553,11 +699,12 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
         first_ones.push_back(r.model);
       }
       r.model->reducer->prepare_for_backward({loss});
+      fill_up(r, roots);
     }
     std::function<void()> pass = [&] {
       if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
         // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
-        send_zeros(reached);
+        send_zeros(reached, roots);
       } else {
         run(gradient);
       }
@@ -569,12 +716,13 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       }
     };
     for (const Reached& r : synced_ones) {
-      if (!r.model->local.empty()) {
+      if (r.model->unsent && !r.model->votes.defined()) {
         pass = [&group, &r, inner = std::move(pass)] { make_up(group, r, inner); };
       }
     }
     pass();
     for (const Reached& r : synced_ones) {
+      take_zeros_back(group, r);
       agree_on_buffers(group, *r.model);
     }
   } catch (const std::exception& error) {

@@ -68,13 +68,23 @@ class Models {
     Model* model;
     size_t parameters;
     std::vector<size_t> indices;
+    // Where that isn't all of it, and other ranks' losses may depend on other parts:
+    bool partly = false;
+    std::vector<bool> used;    // which parameters have something to send: they are reached, or have waited for it
+    std::vector<size_t> bare;  // the others
+  };
+  /// What a backward pass begins with beside the loss.
+  struct Roots {
+    std::vector<torch::Tensor> tensors, gradients;
   };
 
   void add_model(Group& group, std::unique_ptr<Model> model);
   std::vector<Reached> reach(const torch::Tensor& loss) const;
-  static bool synced(const Reached& reached);
-  static void send_zeros(const std::vector<Reached>& reached);
+  static bool synced(const Model& model);
+  static void send_zeros(const std::vector<Reached>& reached, Roots roots);
   static void note_local(const Reached& reached);
+  static void fill_up(Reached& reached, Roots& roots);
+  static void take_zeros_back(Group& group, const Reached& reached);
   static void make_up(Group& group, const Reached& reached, const std::function<void()>& run);
   [[noreturn]] static void throw_unused(const Reached& reached);
   static bool fix_graph(const Reached& reached);

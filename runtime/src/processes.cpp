@@ -73,21 +73,27 @@ bool check_trigger() {
 torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim, const torch::Scalar& pad_index,
                                    bool pad_first) {
   State& s = state();
-  const int64_t d = dim < 0 ? dim + x.dim() : dim;
-  const bool inside = d >= 0 && d < x.dim();
+  const int64_t dimensions = x.defined() ? x.dim() : -1;
+  const int64_t d = dim < 0 ? dim + dimensions : dim;
+  const bool inside = d >= 0 && d < dimensions;
   if (s.alone()) {
+    TORCH_CHECK(x.defined(), "[accelerate] pad_across_processes() was given an undefined tensor");
     TORCH_CHECK(inside, "[accelerate] pad_across_processes(): there is no dimension ", dim, " in ", x.sizes());
     return x;
   }
-  const at::Tensor mine = torch::tensor({inside ? x.size(d) : int64_t{-1}, x.dim()}, torch::kInt64);
+  const at::Tensor mine = torch::tensor({inside ? x.size(d) : int64_t{-1}, dimensions}, torch::kInt64);
   int64_t longest = 0;
+  bool same = true;
   for (const at::Tensor& other : s.group->gather(mine, "sizes")) {
     const int64_t size = other[0].item<int64_t>();
-    TORCH_CHECK(size >= 0 && other[1].item<int64_t>() == x.dim(), "[accelerate] rank ", rank(), " of ", ranks(),
-                ": pad_across_processes(): a rank's tensor has no dimension ", dim,
-                ", or another number of dimensions; this one's is ", x.sizes());
+    TORCH_CHECK(other[1].item<int64_t>() >= 0, "[accelerate] rank ", rank(), " of ", ranks(),
+                ": pad_across_processes(): a rank's tensor is undefined");
+    same = same && other[1].item<int64_t>() == dimensions && size >= 0;
     longest = std::max(longest, size);
   }
+  TORCH_CHECK(same, "[accelerate] rank ", rank(), " of ", ranks(),
+              ": pad_across_processes(): a rank's tensor has no dimension ", dim,
+              ", or another number of dimensions; this one's is ", x.sizes());
   if (x.size(d) == longest) {
     return x;
   }

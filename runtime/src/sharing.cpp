@@ -59,8 +59,53 @@ Sharing training_sharing(std::optional<BatchPolicy> policy) {
   return *policy == BatchPolicy::Global || ranks() == 1 ? Sharing::rows : Sharing::rounds;
 }
 
+bool State::evaluating() const {
+  if (!training_loader || !last_loader || last_loader == training_loader) {
+    return false;
+  }
+  const auto training = passes.find(training_loader);
+  return !last_pass_over || (training != passes.end() && training->second.over);
+}
+
+namespace {
+
+/// Remembers what a pass comes to, and which training loaders take turns.
+void note_pass(State& s, const void* loader, Sharing sharing, const RowSlice& slice) {
+  Pass& pass = s.passes[loader];
+  if (pass.over) {
+    pass = Pass{};
+  }
+  pass.rows += slice.rows;
+  pass.filled = pass.filled || slice.ghost || slice.padding > 0;
+  if (pass.filled) {
+    s.filled_rows = pass.rows;
+  }
+  if (sharing == Sharing::batches) {
+    return;
+  }
+  if (s.training_loader && s.training_loader != loader && !s.passes[s.training_loader].over) {
+    s.alternating = s.alternating || s.other_loader == loader;
+    s.other_loader = s.training_loader;
+    s.other_slice = s.training_slice;
+    s.other_at = s.handed_out_at;
+  }
+  s.handed_out_at = s.steps;
+}
+
+void forget_turns(State& s, const void* loader) {
+  if (s.training_loader == loader || s.other_loader == loader) {
+    s.other_loader = nullptr;
+    s.alternating = false;
+  }
+}
+
+}  // namespace
+
 void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
   State& s = state();
+  if (!s.alone()) {
+    note_pass(s, loader, sharing, slice);
+  }
   s.last_loader = loader;
   s.last_slice = slice;
   s.last_pass_over = false;
@@ -96,20 +141,27 @@ void hand_out_shard(const RowSlice& slice, bool last) {
   }
   hand_out(&batch_of_the_program, Sharing::rows, slice);
   mark_last_batch(last);
+  if (last && !s.alone()) {
+    s.passes[&batch_of_the_program].over = true;
+  }
   control.shards_join = true;
 }
 
 void end_pass(const void* loader) {
   State& s = state();
-  if (s.last_loader != loader) {  // it had no batch for this rank
+  if (s.last_loader != loader) {  // it had no batch for this rank, or a loop within the last step had some
     s.last_loader = loader;
     s.last_slice = RowSlice{};
   }
   s.last_pass_over = true;
+  s.passes[loader].over = true;
+  forget_turns(s, loader);
 }
 
 void take_back(const void* loader) {
   State& s = state();
+  s.passes.erase(loader);
+  forget_turns(s, loader);
   if (s.last_loader == loader) {
     s.last_loader = nullptr;
     s.last_slice = RowSlice{};

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <unordered_map>
 
 #include "control.h"
 #include "environment.h"
@@ -16,6 +17,13 @@
 #include "prepared.h"
 
 namespace accelerate::detail {
+
+/// What a loader has handed out to this rank in its pass over the data.
+struct Pass {
+  int64_t rows = 0;     // ghosts and padding are among them
+  bool filled = false;  // there were such
+  bool over = false;    // its loop has ended
+};
 
 struct State {
   Environment environment;
@@ -34,6 +42,19 @@ struct State {
   const void* last_loader = nullptr;      // that gave the last batch, for training or not
   RowSlice last_slice;                    // of that batch
   bool last_pass_over = false;            // it was the last of its loop, which has ended
+
+  std::unordered_map<const void*, Pass> passes;  // of the loaders that are there
+  int64_t filled_rows = -1;                      // of the latest pass with a ghost or padding
+
+  /// The training loader before that one, if it is another whose loop goes on, and its batch.
+  const void* other_loader = nullptr;
+  RowSlice other_slice;
+  bool alternating = false;                 // they have taken turns
+  int64_t handed_out_at = 0, other_at = 0;  // `steps` when they gave these batches
+
+  /// Whether the batch in hand is an evaluation loader's, of which each rank has whole ones: within a loop over it; and
+  /// behind one, unless a training loop goes on around it.
+  bool evaluating() const;
 
   bool alone() const { return group == nullptr; }
 };

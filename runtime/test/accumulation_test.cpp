@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -467,6 +468,74 @@ TEST_F(Accumulation, NoSyncOfPartsOfAModel) {
       EXPECT_TRUE(torch::allclose(model->b->bias.grad(), torch::full({1}, mean)));
     }
   }
+}
+
+/// Experts that the data choose: each rank's loss reaches other parts of the model, and some are reached by none.
+TEST_F(Accumulation, PartsThatDifferBetweenRanks) {
+  for (const std::string how : {"each step", "no_sync", "accumulate"}) {
+    SCOPED_TRACE(how);
+    const int64_t window = how == "each step" ? 1 : how == "no_sync" ? 2 : kSteps;
+    torch::manual_seed(7);
+    TwoHeads reference;
+    torch::manual_seed(7);
+    TwoHeads model;
+    const auto options = torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.1);
+    torch::optim::SGD optimizer(model->parameters(), options), reference_optimizer(reference->parameters(), options);
+    accelerator.prepare(model, optimizer);
+    for (int64_t step = 0; step < 5 * kSteps; ++step) {
+      const auto x = torch::sin(torch::arange(12 * n).reshape({2 * n, 6}) * (0.3 + static_cast<double>(step)));
+      const auto loss_of = [&](TwoHeads& m, int64_t rank) {
+        const auto rows = x.narrow(0, 2 * rank, 2);
+        const int64_t choice = step / kSteps == 2 ? 0 : (rank + step) % (step / kSteps == 3 ? 2 : 3);
+        const auto y = choice < 2 ? m->score(rows, choice == 0) : m->score(rows, true) + m->score(rows, false);
+        return y.pow(2).mean();
+      };
+      const bool first = step % window == 0, last = step % window == window - 1;
+      if (first) {
+        reference_optimizer.zero_grad();
+      }
+      for (int64_t rank = 0; rank < n; ++rank) {
+        (loss_of(reference, rank) / static_cast<double>(n * window)).backward();
+      }
+      if (last) {
+        reference_optimizer.step();
+      }
+      if (how == "no_sync") {
+        if (first) {
+          optimizer.zero_grad();
+          auto local = accelerator.no_sync(model);
+          accelerator.backward(loss_of(model, r) / 2);
+        } else {
+          accelerator.backward(loss_of(model, r) / 2);
+          optimizer.step();
+        }
+      } else {
+        std::optional<accelerate::Accumulation> guard;
+        if (how == "accumulate") {
+          guard.emplace();  // accelerator.accumulate(model), which can't be moved
+        }
+        optimizer.zero_grad();
+        accelerator.backward(loss_of(model, r));
+        optimizer.step();
+      }
+      if (last) {
+        EXPECT_EQ(model->b->bias.grad().defined(), reference->b->bias.grad().defined()) << "step " << step;
+      }
+    }
+    EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
+    for (const auto& p : model->parameters()) {
+      EXPECT_TRUE(torch::equal(accelerator.broadcast(p.detach()), p.detach()));
+    }
+  }
+}
+
+TEST_F(Accumulation, NoSyncOfAModelWithoutParameters) {
+  torch::nn::Tanh nothing;
+  auto w = torch::ones({2}, torch::requires_grad());
+  accelerator.prepare(w);
+  auto local = accelerator.no_sync(nothing);
+  accelerator.backward((w * static_cast<double>(r)).sum());
+  EXPECT_TRUE(torch::allclose(w.grad(), torch::full({2}, static_cast<double>(n - 1) / 2)));
 }
 
 TEST_F(Accumulation, Errors) {

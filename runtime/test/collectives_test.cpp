@@ -4,11 +4,14 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -86,6 +89,48 @@ TEST_F(Collectives, ReduceOfOtherShapesThrowsOnAllRanks) {
     }
     EXPECT_EQ(accelerator.reduce(int64_t{1}), n);  // the ranks are still together
   }
+}
+
+TEST_F(Collectives, OtherShapesThrowOnAllRanks) {
+  if (n == 1) {
+    return;
+  }
+  const bool last = r == n - 1;
+  const auto expect = [&](const std::function<void()>& run, const std::string& part) {
+    const std::string error = toys::error_of(run);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_EQ(accelerator.reduce(int64_t{1}), n);  // the ranks are still together
+  };
+  expect([&] { accelerator.reduce(torch::ones({last ? 3 : 2, last ? 2 : 3})); }, "`reduce(): Float [2, 3]` on rank 0");
+  expect([&] { accelerator.reduce(torch::ones({3}, last ? torch::kInt : torch::kFloat)); }, "`reduce(): Float [3]`");
+  expect([&] { accelerator.reduce(std::vector<double>(last ? 7 : 6, 1.0)); }, "differs between ranks");
+  expect([&] { accelerator.reduce(std::vector<double>(last ? 1 : 0, 1.0)); }, "differs between ranks");
+  for (const int64_t size : {40, 2000, 100000}) {
+    expect([&] { accelerator.reduce(torch::ones({last ? size + 1 : size})); }, c10::str("Float [", size + 1, "]"));
+  }
+  expect([&] { accelerator.max(torch::ones({last ? 3 : 2})); }, "`max(): Float [2]` on rank 0, `max(): Float [3]`");
+  expect([&] { accelerator.min(torch::ones({last ? 300 : 200})); }, "`min(): Float [200]` on rank 0");
+  expect([&] { accelerator.broadcast(torch::ones({2}, last ? torch::kInt : torch::kFloat)); }, "`broadcast(): Float");
+  expect([&] { accelerator.broadcast(torch::ones({last ? 500 : 499})); }, "`broadcast(): Float [499]` on rank 0");
+  expect([&] { accelerator.gather(torch::ones({2, last ? 3 : 2, last ? 2 : 3})); }, "`rows of Float [2, 3]` on rank 0");
+}
+
+/// Longer than what travels with the signature of shapes.
+TEST_F(Collectives, LongValues) {
+  for (const int64_t size : {0, 1, 29, 30, 31, 240, 241, 5000, 100000}) {
+    const auto x = torch::arange(size, torch::kFloat64);
+    EXPECT_TRUE(torch::equal(accelerator.reduce(x), x * static_cast<double>(n))) << size;
+    EXPECT_TRUE(torch::equal(accelerator.max(x + r), x + (n - 1))) << size;
+    EXPECT_TRUE(torch::equal(accelerator.min(x + r), x)) << size;
+    EXPECT_TRUE(torch::equal(accelerator.broadcast(x * (r + 1), n - 1), x * n)) << size;
+    const auto bytes = torch::arange(size).to(torch::kInt8);
+    EXPECT_TRUE(torch::equal(accelerator.broadcast(bytes + r), bytes)) << size;
+  }
+  const auto [whole, large, none] =
+      accelerator.reduce(torch::full({40}, r), torch::ones({70000}), std::vector<float>());
+  EXPECT_TRUE(torch::equal(whole, torch::full({40}, n * (n - 1) / 2)));
+  EXPECT_TRUE(torch::equal(large, torch::ones({70000}) * n));
+  EXPECT_TRUE(none.empty());
 }
 
 TEST_F(Collectives, ReduceOfMaps) {
@@ -191,7 +236,8 @@ TEST_F(Collectives, MeansOverTheGlobalBatch) {
   EXPECT_EQ(accelerator.gather_for_metrics(last).size(0), 1);
   const std::string error =
       toys::error_of([&] { EXPECT_EQ(accelerator.gather_for_metrics(torch::cat(collected)).size(0), 2 * n + 1); });
-  EXPECT_NE(error.find(n == 1 ? "no error" : "whose last batch was filled up on rank 1 (by a ghost"), std::string::npos)
+  EXPECT_NE(error.find(n == 1 ? "no error" : "after a batch that was filled up on rank 1 (by a ghost"),
+            std::string::npos)
       << error;
   auto evaluation = accelerate::make_evaluation_data_loader<torch::data::samplers::SequentialSampler>(
       toys::Numbers(3).map(torch::data::transforms::Stack<>()), 4);
@@ -201,6 +247,91 @@ TEST_F(Collectives, MeansOverTheGlobalBatch) {
   }
   EXPECT_EQ(accelerator.gather_for_metrics(torch::cat(rows)).size(0), 3);
   EXPECT_NEAR(accelerator.reduce(total), (2.0 * static_cast<double>(n) - 1) / 2 + 2.0 * static_cast<double>(n), 1e-6);
+}
+
+using torch::data::samplers::SequentialSampler;
+
+auto numbers(int64_t rows) { return toys::Numbers(static_cast<size_t>(rows)).map(torch::data::transforms::Stack<>()); }
+
+/// A ghost of the last training batch is nothing to an evaluation loop, whose batches are whole.
+TEST_F(Collectives, SumsInAnEvaluation) {
+  auto loader = accelerate::make_data_loader<SequentialSampler>(numbers(2 * n + 1), static_cast<size_t>(2 * n));
+  auto evaluation = accelerate::make_evaluation_data_loader<SequentialSampler>(numbers(6 * n), 2);
+  for (const bool within : {false, true}) {
+    int64_t count = 0, mine = 0, steps = 0;
+    const auto evaluate = [&] {
+      for (auto& b : *evaluation) {
+        count += b.data.size(0);
+        mine += accelerator.mine(b.data.size(0));
+      }
+    };
+    for (auto& b : *loader) {
+      if (within && ++steps == 2) {  // the batch of a single row
+        evaluate();
+        EXPECT_EQ(accelerator.sum(b.data.size(0)), 1);  // the training goes on
+        EXPECT_NEAR(accelerator.mean(r == 0 ? 3.0 : 7.0), 3, 1e-12);
+      }
+    }
+    if (!within) {
+      evaluate();
+      EXPECT_EQ(accelerator.sum(count), 6 * n);
+      EXPECT_NEAR(accelerator.mean(static_cast<double>(r)), static_cast<double>(n - 1) / 2, 1e-12);
+    }
+    EXPECT_EQ(accelerator.reduce(count), 6 * n);
+    EXPECT_EQ(accelerator.reduce(mine), 6 * n);
+  }
+}
+
+/// Batches of one row and of 2n in turns: all ranks but the first have ghosts in the middle.
+class Uneven : public torch::data::samplers::Sampler<> {
+ public:
+  Uneven(int64_t rows, int64_t ranks) : rows_(rows), large_(2 * ranks) {}
+  void reset(std::optional<size_t> = std::nullopt) override { at_ = batch_ = 0; }
+  std::optional<std::vector<size_t>> next(size_t) override {
+    std::vector<size_t> batch;
+    for (const int64_t end = std::min(rows_, at_ + (batch_++ % 2 == 0 ? 1 : large_)); at_ < end; ++at_) {
+      batch.push_back(static_cast<size_t>(at_));
+    }
+    return batch.empty() ? std::nullopt : std::optional(batch);
+  }
+  void save(torch::serialize::OutputArchive&) const override {}
+  void load(torch::serialize::InputArchive&) override {}
+
+ private:
+  int64_t rows_, large_, at_ = 0, batch_ = 0;
+};
+
+TEST_F(Collectives, CollectedRowsWithGhostsAmongThem) {
+  const auto gathered = [&](const std::vector<torch::Tensor>& collected) {
+    return toys::error_of([&] { accelerator.gather_for_metrics(torch::cat(collected)); });
+  };
+  const std::string expected = n == 1 ? "no error" : "filled up on rank 1";
+  std::vector<torch::Tensor> uneven, gone, between, whole{torch::zeros({0, 4})};
+  {
+    auto loader = accelerate::make_data_loader(numbers(4 * n + 2), Uneven(4 * n + 2, n), 4);
+    for (auto& b : *loader) {
+      uneven.push_back(b.data);
+    }
+    EXPECT_NE(gathered(uneven).find(expected), std::string::npos);
+  }
+  {
+    auto loader = accelerate::make_data_loader<SequentialSampler>(numbers(2 * n + 1), static_cast<size_t>(2 * n));
+    for (auto& b : *loader) {
+      gone.push_back(b.data);
+    }
+  }
+  EXPECT_NE(gathered(gone).find(expected), std::string::npos);
+  auto loader = accelerate::make_data_loader<SequentialSampler>(numbers(4 * n + 1), static_cast<size_t>(2 * n));
+  for (auto& b : *loader) {
+    between.push_back(b.data);
+  }
+  auto evaluation = accelerate::make_evaluation_data_loader<SequentialSampler>(numbers(7 * n), 7);
+  for (auto& b : *evaluation) {
+    whole.push_back(b.data);
+  }
+  EXPECT_NE(gathered(between).find(expected), std::string::npos);
+  EXPECT_EQ(accelerator.gather_for_metrics(torch::cat(whole)).size(0), 7 * n);
+  EXPECT_EQ(accelerator.gather_for_metrics(torch::full({2}, r)).size(0), 2 * n);
 }
 
 TEST_F(Collectives, BroadcastAndOutput) {

@@ -207,6 +207,47 @@ TEST_F(FP16, AnOverflowOnOneRankSkipsTheStepOnAll) {
   }
 }
 
+/// Two batches a step by hand: an overflow in the first leaves no half of a step.
+TEST_F(FP16, AnOverflowWithinNoSyncSkipsTheStep) {
+  auto model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto loader = in_order(24, 4);
+  accelerator.prepare(model, optimizer, loader);
+  accelerate::detail::set_scaler_state({65536, 0});
+  int batch = 0;
+  for (auto& b : *loader) {
+    const auto loss = torch::mse_loss(model->forward(b.data), b.target);
+    const auto before = model->parameters()[0].detach().clone();
+    if (batch % 2 == 0) {
+      optimizer.zero_grad();
+      auto local = accelerator.no_sync(model);
+      accelerator.backward(batch == 2 && last_rank ? loss * kInfinity : loss);
+    } else {
+      accelerator.backward(loss, {}, true);
+      accelerator.backward(loss);  // the same step
+      EXPECT_EQ(accelerator.optimizer_step_was_skipped(), batch == 3);
+      optimizer.step();
+      EXPECT_EQ(torch::equal(model->parameters()[0], before), batch == 3) << "batch " << batch;
+    }
+    ++batch;
+  }
+  EXPECT_EQ(batch, 6);
+  EXPECT_EQ(accelerate::detail::scaler_state().scale, 32768);
+}
+
+/// A no_sync() that outlives steps, as LocalSGD's does, joins none of them.
+TEST_F(FP16, StepsWithinNoSync) {
+  auto w = torch::ones({2}, torch::requires_grad());
+  accelerator.prepare(w);
+  accelerate::detail::set_scaler_state({65536, 0});
+  const auto local = accelerator.no_sync();
+  for (int step = 0; step < 4; ++step) {
+    w.mutable_grad().reset();
+    accelerator.backward((w * (step == 1 ? kInfinity : 1.0)).sum());
+    EXPECT_EQ(accelerator.optimizer_step_was_skipped(), step == 1) << "step " << step;
+  }
+}
+
 TEST_F(FP16, TheScaleGrows) {
   auto w = torch::ones({2}, torch::requires_grad());
   accelerator.prepare(w);

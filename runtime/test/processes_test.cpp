@@ -133,4 +133,10 @@ TEST_F(Processes, TensorsArePadded) {
   EXPECT_TRUE(torch::equal(w.grad(), torch::full({r + 1}, 3.0)));
 }
 
+TEST_F(Processes, PaddingAnUndefinedTensorThrowsOnAllRanks) {
+  const auto x = accelerator.is_last_process() ? torch::Tensor() : torch::ones({2});
+  EXPECT_NE(toys::error_of([&] { accelerator.pad_across_processes(x); }).find("undefined"), std::string::npos);
+  EXPECT_EQ(accelerator.reduce(1), accelerator.num_processes());
+}
+
 }  // namespace

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -303,6 +304,68 @@ TEST(Training, SeedsBeginDropoutAnew) {
     const auto all = accelerator.gather(first.reshape({1, 64}));
     for (int64_t rank = 1; rank < accelerator.num_processes(); ++rank) {
       EXPECT_FALSE(torch::equal(all[0], all[rank]));
+    }
+  }
+}
+
+/// Running statistics that are written from some step on only.
+TEST(Training, StatisticsThatBeginLate) {
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes();
+  torch::manual_seed(1);
+  torch::nn::Sequential model(torch::nn::Linear(6, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 1));
+  accelerator.prepare(model);
+  model->eval();
+  for (int step = 1; step <= 8; ++step) {
+    if (step == 6) {  // where nobody would look for them otherwise
+      model->train();
+    }
+    const auto x = torch::sin(torch::arange(48 * n).reshape({8 * n, 6}) * (0.3 + step));
+    accelerator.backward(model->forward(x.narrow(0, 8 * accelerator.process_index(), 8)).pow(2).mean());
+    const auto mean = model->named_buffers()["1.running_mean"];
+    EXPECT_TRUE(torch::equal(accelerator.broadcast(mean), mean)) << "step " << step;
+  }
+}
+
+/// Which of two loaders' batches a mean loss is of can't be known; where it matters, backward() says so on all ranks.
+TEST(Training, TwoLoadersInOneLoop) {
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes();
+  using torch::data::samplers::SequentialSampler;
+  const auto batch = static_cast<size_t>(2 * n);
+  for (const bool weighted : {false, true}) {
+    auto model = toys::perceptron();
+    auto a = accelerate::make_data_loader<SequentialSampler>(waves(static_cast<size_t>(6 * n)), batch);
+    auto b = accelerate::make_data_loader<SequentialSampler>(waves(static_cast<size_t>(6 * n - 1)), batch);
+    accelerator.prepare(model, a, b);
+    const std::string error = toys::error_of([&] {
+      auto other = b->begin();
+      for (auto& first : *a) {
+        for (const auto& x : {first, *other}) {
+          const auto loss = torch::mse_loss(model->forward(x.data), x.target);
+          if (weighted) {
+            accelerator.backward(loss, accelerate::Weight(static_cast<double>(x.data.size(0))));
+          } else {
+            accelerator.backward(loss);
+          }
+        }
+        ++other;
+      }
+    });
+    EXPECT_NE(error.find(n > 1 && !weighted ? "two training loaders" : "no error"), std::string::npos) << error;
+  }
+  // One loop after the other, or within it, is none of that.
+  auto model = toys::perceptron();
+  auto a = accelerate::make_data_loader<SequentialSampler>(waves(static_cast<size_t>(4 * n + 1)), batch);
+  auto b = accelerate::make_data_loader<SequentialSampler>(waves(static_cast<size_t>(6 * n - 1)), batch);
+  accelerator.prepare(model, a, b);
+  for (auto& x : *a) {
+    accelerator.backward(torch::mse_loss(model->forward(x.data), x.target));
+    for (auto& y : *b) {
+      accelerator.backward(torch::mse_loss(model->forward(y.data), y.target));
+      if (x.data.size(0) == 1) {
+        break;
+      }
     }
   }
 }

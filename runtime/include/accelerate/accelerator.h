@@ -93,7 +93,9 @@ class ACCELERATE_API Accelerator : public Project {
   /// The loss is a mean over this rank's rows of the training batch in hand (the one that a loader of
   /// accelerate::make_data_loader gave last; with no such batch, ranks count equally). A rank with a
   /// ghost batch counts zero. Any number of models and of calls per step. All ranks must reach the
-  /// same models from their losses.
+  /// same models from their losses; which of a model's parameters may differ. In a loop that takes batches
+  /// from two training loaders a mean's loader isn't known: throws on all ranks if the ranks' parts of their
+  /// batches differ; give such losses a Weight.
   void backward(const torch::Tensor& loss, const torch::Tensor& gradient = {},
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;
@@ -176,7 +178,7 @@ class ACCELERATE_API Accelerator : public Project {
   /// ones. After an overflow no prepared parameter has a gradient, on any rank, for the rest of the step, so that
   /// optimizers leave parameters and their own state (momentum, Adam's counts) as they are. A step lasts as long as
   /// the batch of a loader of accelerate::make_data_loader, or the window of accumulate(); with neither, one
-  /// backward().
+  /// backward(). It goes on while gradients of no_sync() wait.
   bool optimizer_step_was_skipped() const { return detail::optimizer_step_was_skipped(); }
 
   /// torch::nn::utils::clip_grad_norm_ and clip_grad_value_: after backward() gradients are equal on all ranks, and
@@ -272,7 +274,8 @@ class ACCELERATE_API Accelerator : public Project {
   /// The sum over the ranks, as a fresh value (detached): tensors of any type (integers exactly),
   /// numbers, std::array and std::vector of them, std::map and std::unordered_map from strings, numbers or enumerators
   /// to them; several at once come back as a tuple and travel together. Shapes and keys must be equal on all ranks,
-  /// or it throws on all of them. Alone: the argument itself. (collective)
+  /// or it throws on all of them (a GPU's tensors: with ACCELERATE_DEBUG_MODE, as for max(), min() and all_reduce()).
+  /// Alone: the argument itself. (collective)
   template <typename... Values>
   auto reduce(const Values&... values) const {
     return detail::reduce(values...);
@@ -297,7 +300,9 @@ class ACCELERATE_API Accelerator : public Project {
     return detail::reduce(detail::share(values)...);
   }
 
-  /// x, or zero where the batch in hand is a ghost: what to add to a sum over rows.
+  /// x, or zero where the batch in hand is a ghost: what to add to a sum over rows. An evaluation loader has none, so
+  /// that it's x in a loop over one; and behind it, unless it stands within a training loop, whose batch is in hand
+  /// again then. (So it is with share(): there ranks count equally.)
   template <typename Value>
   Value mine(const Value& x) const {
     return detail::mine(x);
@@ -315,8 +320,8 @@ class ACCELERATE_API Accelerator : public Project {
     return detail::share_tensor(x, weight.value);
   }
 
-  /// The largest or smallest value over the ranks, elementwise, of a tensor or number, fresh. Alone: x itself.
-  /// (collective)
+  /// The largest or smallest value over the ranks, elementwise, of a tensor or number, fresh. Throws on all ranks if
+  /// shapes or types differ. Alone: x itself. (collective)
   template <typename Value>
   Value max(const Value& x) const {
     return detail::extreme_of(x, /*largest=*/true);
@@ -328,9 +333,8 @@ class ACCELERATE_API Accelerator : public Project {
 
   /// sum(x) with a gradient, for what a loss computes from the whole batch: all_reduce(numerator) /
   /// all_reduce(denominator). The result, and a loss that is made of it, is equal on all ranks; backward(loss) then
-  /// gives the gradients of the single process. Integers have no gradient: sum(x). Throws on all ranks if their numbers
-  /// of elements differ (other shapes, and more than 1024: with ACCELERATE_DEBUG_MODE). Alone: x itself. (collective,
-  /// and so is its part of the backward)
+  /// gives the gradients of the single process. Integers have no gradient: sum(x). Throws on all ranks if shapes or
+  /// types differ. Alone: x itself. (collective, and so is its part of the backward)
   torch::Tensor all_reduce(const torch::Tensor& x) const { return detail::all_reduce(x); }
 
   /// All ranks' rows along dimension 0 in rank order, without ghosts, with a gradient: for losses that compare the rows
@@ -369,9 +373,10 @@ class ACCELERATE_API Accelerator : public Project {
   torch::Tensor gather(const torch::Tensor& rows) const { return detail::gather(rows, /*drop_ghosts=*/false); }
 
   /// The same without the rows of ghosts, and without those that only fill up a last round (even_batches), so that
-  /// every sample counts once. Of the batch in hand: to be called in the loop. Behind a loop that ended with such rows
-  /// on any rank it takes the last batch's rows only, and throws on all ranks if given others, such as those that were
-  /// collected in the loop, of which it doesn't know which ones to drop.
+  /// every sample counts once. Of the batch in hand: to be called in the loop. Behind a loop that had such rows on any
+  /// rank it takes the last batch's rows only, and throws on all ranks if given others, such as those that were
+  /// collected in the loop, of which it doesn't know which ones to drop; these, known by their number, also behind other
+  /// loops and when the loader has gone.
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const {
     return detail::gather(rows, /*drop_ghosts=*/true);
   }
@@ -386,7 +391,8 @@ class ACCELERATE_API Accelerator : public Project {
     return std::tuple{gather_for_metrics(first), gather_for_metrics(second), gather_for_metrics(more)...};
   }
 
-  /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes) or a number. (collective)
+  /// The value of rank `from_process`, fresh, on all ranks: a tensor or a number. Throws on all ranks if shapes
+  /// or types differ. (collective)
   template <typename Value>
   Value broadcast(const Value& x, int64_t from_process = 0) const {
     return detail::broadcast(x, from_process);

@@ -57,9 +57,10 @@ struct DistributedDataParallelOptions {
   /// The size of the buckets in which gradients travel, in MiB (c10d's default; the first one has 1 MiB at most).
   double bucket_cap_mb = 25;
 
-  /// Whether models may have parameters that a loss doesn't reach. Not set (the default): they may, and a model whose
-  /// parameters are all reached doesn't pay for it. `true`: every model pays from the start. `false`, Accelerate's
-  /// default: backward() throws and names them.
+  /// Whether models may have parameters that a loss doesn't reach; which, may change from step to step and differ
+  /// between ranks (experts that the data choose), as long as it reaches some. Not set (the default): they may, and a
+  /// model whose parameters are all reached doesn't pay for it. `true`: c10d's reducer looks for them in every backward,
+  /// and every model pays for that. `false`, Accelerate's default: backward() throws and names them.
   std::optional<bool> find_unused_parameters;
 
   /// The loss reaches the same parameters in every backward(): what is unused is found out once. The first backward
