@@ -249,9 +249,7 @@ std::string next_automatic_name() {
               "[accelerate] ProjectConfiguration::total_limit has to be 1 or more");
   const CheckpointSeries all = series("save_state()");
   static int64_t next = project().iteration;
-  if (const auto latest = all.latest(); latest && *latest >= next) {
-    next = *latest + 1;  // an older number would be the first to be removed, and the last to be found
-  }
+  next = all.next(next);  // an older number would be the first to be removed, and the last to be found
   return all.path(next++);
 }
 

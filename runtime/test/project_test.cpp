@@ -101,6 +101,45 @@ TEST_F(Project, CheckpointsAreNumberedAndLimited) {
   }
 }
 
+TEST_F(Project, FoldersOfOthersArentRotatedAway) {
+  const std::string all = folder_ + "/checkpoints/";
+  const auto touch = [&](const std::string& name) {
+    mkdir((all + name).c_str(), 0777);
+    std::ofstream(all + name + "/thesis.txt") << "mine";
+  };
+  const std::string first = accelerator_.save_state();
+  const int64_t number = std::stoll(first.substr(first.rfind('_') + 1));
+  const auto name = [](int64_t i) { return "checkpoint_" + std::to_string(i); };
+  if (accelerator_.is_main_process()) {
+    touch("checkpoint_0");                          // no checkpoint
+    touch(name(number));                            // a note in one
+    touch(".mine.removed");                         // not what this library leaves
+    mkdir((all + name(number + 2)).c_str(), 0777);  // empty, and in the way
+  }
+  accelerator_.wait_for_everyone();
+  const std::string latest = accelerator_.latest_checkpoint();
+  EXPECT_EQ(latest.substr(latest.rfind('/') + 1), name(number));
+  EXPECT_NO_THROW(accelerator_.load_state());
+  for (int64_t i = 3; i < 7; ++i) {
+    const std::string saved = accelerator_.save_state();
+    EXPECT_EQ(saved.substr(saved.rfind('/') + 1), name(number + i));
+    if (i == 5 && accelerator_.is_main_process()) {  // damaged: it doesn't stand for one that is kept
+      std::ofstream(saved + "/manifest.json") << "{}";
+    }
+  }
+  if (accelerator_.is_main_process()) {
+    const std::vector<std::string> names = names_in(all);
+    for (const std::string& there : {std::string("checkpoint_0"), name(number), name(number + 2), name(number + 4),
+                                     name(number + 5), name(number + 6)}) {
+      EXPECT_EQ(std::count(names.begin(), names.end(), there), 1) << there;
+    }
+    EXPECT_EQ(std::count(names.begin(), names.end(), name(number + 3)), 0);
+    for (const std::string& there : {std::string("checkpoint_0"), name(number), std::string(".mine.removed")}) {
+      EXPECT_EQ(read(all + there + "/thesis.txt"), "mine");
+    }
+  }
+}
+
 TEST_F(Project, TextTrackers) {
   accelerator_.init_trackers("run",
                              {{"lr", 0.1}, {"layers", int64_t{3}}, {"deep", true}, {"name", std::string("a\"b")}});
