@@ -354,8 +354,21 @@ void apply_gradients(const PreparedObjects& prepared, std::vector<InputArchive>&
   s.control.within_no_sync = s.control.within_no_sync || !archives.empty();
 }
 
+/// What may still be refused: positions, which are only looked at, and then what the program's objects load.
+void apply_to_registered(const PreparedObjects& prepared, Content& content, const std::string& operation) {
+  together(operation, [&] {
+    for (size_t i = 0; i < content.positions.size(); ++i) {
+      prepared.loaders()[i]->check_position(content.positions[i]);
+    }
+  });
+  together(operation, [&] {
+    for (size_t i = 0; i < content.registered.size(); ++i) {
+      registered()[i].load(content.registered[i]);
+    }
+  });
+}
+
 void apply(const PreparedObjects& prepared, Content& content) {
-  // First: a loader of another batch size refuses its position.
   for (size_t i = 0; i < content.positions.size(); ++i) {
     prepared.loaders()[i]->load_position(content.positions[i]);
   }
@@ -441,6 +454,7 @@ std::string load_state(const std::string& input_dir) {
       TORCH_CHECK(false, "[accelerate] ", folder, "/manifest.json lacks what a checkpoint has: ", error.what());
     }
   });
+  apply_to_registered(prepared, content, "load_state(" + folder + ")");
   together("load_state(" + folder + ")", [&] { apply(prepared, content); });
   return folder;
 }

@@ -62,11 +62,16 @@ class Project {
   /// since these aren't in order even without a checkpoint. On another number of ranks it's the same up to the order of
   /// summation; dropout's masks differ there. All ranks must be able to read the folder.
   ///
+  /// A loader whose data set has another length now begins its next epoch with all of the new rows; in the middle of an
+  /// epoch that can't be, and throws.
+  ///
   /// Every file's checksum is compared first. If anything is missing, damaged or doesn't fit, all ranks throw, naming
-  /// it, and nothing has changed.
+  /// it, and nothing has changed. Registered objects are asked last: if one refuses what it is given, those that were
+  /// registered before it have loaded theirs, and all that was prepared is as it was.
   std::string load_state(const std::string& input_dir = "") const { return detail::load_state(input_dir); }
 
-  /// The folder that load_state() would read: the latest of project_dir/checkpoints; empty if there is none.
+  /// The folder that load_state() would read: the latest of project_dir/checkpoints; empty if there is none. (Folders
+  /// without a manifest are no checkpoints, whatever their names.)
   /// (collective)
   std::string latest_checkpoint() const { return detail::latest_checkpoint(); }
 

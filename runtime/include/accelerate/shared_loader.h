@@ -76,13 +76,22 @@ struct ACCELERATE_API Position {
   int64_t batches = 0;  ///< of the original, which were handed out in that pass
   bool in_pass = false;
   int64_t batch_size = 0;
+  int64_t dataset_size = -1;  ///< -1: it doesn't tell
   /// Whole batches go to ranks at their own paces, which have no position in common: a loop that was left in its
   /// middle counts as ended.
   Position to_be_saved(Sharing sharing) const;
   void save(torch::serialize::OutputArchive& archive) const;
-  /// Throws if the saved batch size isn't this one.
-  void load(torch::serialize::InputArchive& archive);
+  /// Throws if the saved batch size isn't this one, or if the data set's size isn't and the pass had begun. Returns
+  /// whether it is the same: otherwise the saved sampler is of another data set.
+  bool load(torch::serialize::InputArchive& archive);
 };
+
+/// For Position::dataset_size.
+template <typename D>
+int64_t size_of_dataset(const D& dataset) {
+  const std::optional<std::size_t> size = dataset.size();
+  return size ? static_cast<int64_t>(*size) : -1;
+}
 
 /// Writes "sampler": what its save() writes; nothing, if it throws, as some do that have nothing to save.
 template <typename S>
@@ -149,6 +158,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
           "accelerate::BatchFields for it");
     }
     position_.batch_size = static_cast<int64_t>(full_options_.batch_size);
+    position_.dataset_size = size_of_dataset(*this->main_thread_dataset_);
     // The base holds the data set now; it becomes the one that comes back to this object for batches.
     this->main_thread_dataset_ = std::make_unique<Feed>(std::move(*this->main_thread_dataset_), this);
     if (full_options_.workers > 0 && reads()) {
@@ -179,18 +189,29 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
 
   void load_position(torch::serialize::InputArchive& archive) override {
     Position position = position_;
-    position.load(archive);
+    const bool same_data = position.load(archive);
     archive.read("random_state", random_state_, /*is_buffer=*/true);
     torch::serialize::InputArchive sampler;
     archive.read("sampler", sampler);
     if (!sampler.keys().empty()) {
-      sampler_.load(sampler);
+      if (same_data) {
+        sampler_.load(sampler);
+      }
     } else {
       replay(position);
     }
     beginning_.emplace(sampler_);
     position_ = position;
     resuming_ = position.in_pass;
+  }
+
+  void check_position(torch::serialize::InputArchive& archive) const override {
+    const bool same_data = Position(position_).load(archive);
+    torch::serialize::InputArchive sampler;
+    archive.read("sampler", sampler);
+    if (same_data && !sampler.keys().empty()) {
+      S(sampler_).load(sampler);
+    }
   }
 
  private:
