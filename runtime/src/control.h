@@ -73,6 +73,7 @@ struct TrainingControl {
   bool trigger = false;  // set_trigger()
   bool checked = false;
   bool within_no_sync = false;                              // there has been a backward() within no_sync()
+  std::unordered_map<const void*, int64_t> local_sgds;      // that live; State::steps when their models were averaged
   int unsynced_all = 0;                                     // no_sync() for all models
   std::unordered_map<const at::TensorImpl*, int> unsynced;  // and for those of these parameters
 };

@@ -19,6 +19,7 @@
 #include "same_on_all.h"
 #include "schedulers.h"
 #include "state.h"
+#include "trackers.h"
 
 namespace accelerate::detail {
 namespace {
@@ -212,6 +213,7 @@ void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::st
     content["loaders"].push_back({{"file", file}});
   }
   content["step"] = state().steps;
+  content["log_step"] = next_log_step();
   content["scaler"] = scaler_json();
   for (const Checkpointable& object : registered()) {
     const std::string file = "custom_checkpoint_" + std::to_string(content["registered"].size()) + ".bin";
@@ -263,6 +265,7 @@ struct Content {
   std::optional<ScalerState> scaler;
   bool same_ranks = false;
   int64_t steps = 0;
+  std::optional<int64_t> log_step;
 };
 
 void check_count(const json& manifest, const char* list, size_t expected) {
@@ -317,6 +320,9 @@ Content read_content(const PreparedObjects& prepared, const std::string& given) 
     content.registered.back().load_from(path(item));
   }
   content.steps = manifest.at("step");
+  if (manifest.contains("log_step")) {
+    content.log_step = manifest.at("log_step").get<int64_t>();
+  }
   if (const json& scaler = manifest.at("scaler"); !scaler.is_null()) {
     content.scaler = ScalerState{scaler.at("scale"), scaler.at("growth_tracker")};
   }
@@ -379,10 +385,13 @@ void apply(const PreparedObjects& prepared, Content& content) {
   for (size_t i = 0; i < content.schedulers.size(); ++i) {
     load_scheduler(prepared.schedulers()[i].scheduler, content.schedulers[i]);
   }
-  for (size_t i = 0; i < content.registered.size(); ++i) {
-    registered()[i].load(content.registered[i]);
-  }
   state().steps = content.steps;
+  for (auto& item : state().control.local_sgds) {
+    item.second = content.steps;  // all have read the same weights
+  }
+  if (content.log_step) {
+    set_log_step(*content.log_step);
+  }
   state().control.window.abandon();
   state().control.gradients.forget();
   apply_gradients(prepared, content.gradients);
@@ -403,6 +412,12 @@ std::string save_state(const std::string& output_dir) {
     TORCH_CHECK(state().control.window.sync(), "[accelerate] rank ", rank(), " of ", ranks(),
                 ": save_state() within a window of accumulate(), whose gradients aren't complete, and no part of a "
                 "checkpoint; save where sync_gradients() is true");
+    for (const auto& [local_sgd, steps] : state().control.local_sgds) {
+      TORCH_CHECK(steps == state().steps, "[accelerate] rank ", rank(), " of ", ranks(),
+                  ": save_state() while every rank has a model of its own, of which a checkpoint would keep the main "
+                  "process's only: there was a backward() since LocalSGD averaged it; save where "
+                  "LocalSGD::averaged() is true, behind its step()");
+    }
     if (rank() == 0 && output_dir.empty()) {
       folder = next_automatic_name();
     }

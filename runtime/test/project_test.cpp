@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "toys.h"
 
 namespace {
@@ -170,6 +171,37 @@ TEST_F(Project, TextTrackers) {
   EXPECT_NE(toys::error_of([&] { accelerator_.get_tracker("wandb"); }).find("there are: csv jsonl tensorboard"),
             std::string::npos);
   accelerator_.end_training();
+}
+
+TEST_F(Project, LogsGoOnAfterAResume) {
+  TemporaryFolder folder;
+  const std::string path = folder_ + "/resumed/metrics.jsonl";
+  const auto append = [&](const std::string& text) {
+    if (accelerator_.is_main_process()) {
+      std::ofstream(path, std::ios::app) << text;
+    }
+  };
+  accelerator_.init_trackers("resumed");
+  accelerator_.log({{"x", 0}});
+  accelerator_.log({{"x", 1}});
+  accelerator_.save_state(folder / "c");
+  accelerator_.end_training();
+  append("{\"step\":2,\"x");  // of a program that was ended while it wrote
+  accelerator_.load_state(folder / "c");
+  accelerator_.init_trackers("resumed");
+  accelerator_.log({{"x", 2}});
+  accelerator_.load_state(folder / "c");  // while they run
+  accelerator_.log({{"x", 3}});
+  accelerator_.end_training();
+  append("{\"step\":7}");                 // whole, but for its line end
+  accelerator_.init_trackers("resumed");  // another run begins at 0
+  accelerator_.log({{"x", 4}});
+  accelerator_.end_training();
+  if (accelerator_.is_main_process()) {
+    EXPECT_EQ(read(path),
+              "{\"step\":0,\"x\":0.0}\n{\"step\":1,\"x\":1.0}\n{\"step\":2,\"x\":2.0}\n"
+              "{\"step\":2,\"x\":3.0}\n{\"step\":7}\n{\"step\":0,\"x\":4.0}\n");
+  }
 }
 
 /// CRC-32C bit by bit, and the mask: from the formats' descriptions, not from the library.

@@ -47,7 +47,8 @@ class Project {
   /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's; one of
   /// torch::data::make_data_loader without workers will do between its epochs. Registered objects have to be equal on
   /// all ranks. In the middle of an epoch, save when the step is complete; within a window of
-  /// accumulate() that isn't, it throws. What isn't part of this is
+  /// accumulate() that isn't, it throws; and while a LocalSGD lives, where its model isn't averaged(). (Optimizers' own
+  /// state, which LocalSGD leaves to each rank, is the main process's.) What isn't part of this is
   /// the program's: loop counters and running sums, generators of its own: register_for_checkpointing().
   std::string save_state(const std::string& output_dir = "") const { return detail::save_state(output_dir); }
 
@@ -94,7 +95,8 @@ class Project {
   }
 
   /// Gives the values to all trackers, which have them in their files when it returns. `step`: by default one more
-  /// than the last, beginning at 0. Not collective: what is logged is the main process's, so reduce it first.
+  /// than the last, beginning at 0, or where the checkpoint stood that load_state() has read, before init_trackers() or
+  /// since. Not collective: what is logged is the main process's, so reduce it first.
   void log(const std::map<std::string, double>& values, std::optional<int64_t> step = std::nullopt) const {
     detail::log(values, step ? *step : detail::next_log_step());
   }
