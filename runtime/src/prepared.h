@@ -44,6 +44,7 @@ class PreparedObjects {
   void add(const Preparation& preparation);
   void forget_dead();
   void forget(const LoaderControl* loader);
+  void clear() { *this = PreparedObjects(); }
 
   const std::vector<Model>& models() const { return models_; }
   const std::vector<Optimizer>& optimizers() const { return optimizers_; }

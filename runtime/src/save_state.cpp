@@ -1,5 +1,7 @@
 /// Accelerator::save_state() and load_state().
 
+#include "save_state.h"
+
 #include <accelerate/checkpoint.h>
 #include <accelerate/version.h>
 #include <c10/util/Type.h>
@@ -404,6 +406,14 @@ void apply(const PreparedObjects& prepared, Content& content) {
 }  // namespace
 
 void register_for_checkpointing(Checkpointable object) { registered().push_back(std::move(object)); }
+
+std::size_t registered_for_checkpointing() { return registered().size(); }
+
+void forget_registered(std::size_t keep) {
+  if (keep < registered().size()) {
+    registered().erase(registered().begin() + static_cast<std::ptrdiff_t>(keep), registered().end());
+  }
+}
 
 std::string save_state(const std::string& output_dir) {
   const PreparedObjects& prepared = living("save_state()");

@@ -595,4 +595,44 @@ TEST(Checkpoint, RanksThatDifferAllThrow) {
             std::string::npos);
 }
 
+TEST(Checkpoint, ARefusalOfTheProgramsOwnChangesNothing) {
+  accelerate::Accelerator accelerator;
+  TemporaryFolder folder;
+  const accelerate::detail::Attempt test;  // takes back what is registered here
+  static bool refuses = false;
+  refuses = false;
+  accelerator.register_for_checkpointing(
+      [](torch::serialize::OutputArchive& archive) { archive.write("value", c10::IValue(int64_t{1})); },
+      [](torch::serialize::InputArchive&) { TORCH_CHECK(!refuses, "not mine"); });
+  Sequential model = toys::perceptron();
+  auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(toys::Numbers(9), 3);
+  accelerator.prepare(model, loader);
+  for (auto& batch : *loader) {
+    EXPECT_FALSE(batch.empty());
+    accelerator.save_state(folder / "c");
+    break;
+  }
+  const auto count = [&] {
+    int batches = 0;
+    for (auto& batch : *loader) {
+      batches += !batch.empty();
+    }
+    return batches;
+  };
+  {
+    torch::NoGradGuard no_grad;
+    model->parameters()[0].fill_(5);
+  }
+  refuses = accelerator.is_last_process();  // on one rank
+  const std::string error = toys::error_of([&] { accelerator.load_state(folder / "c"); });
+  EXPECT_NE(error.find("not mine"), std::string::npos) << error;
+  EXPECT_EQ(model->parameters()[0][0][0].item<float>(), 5);
+  EXPECT_EQ(count(), 3);  // not the rest of the saved epoch
+  refuses = false;
+  accelerator.load_state(folder / "c");
+  EXPECT_NE(model->parameters()[0][0][0].item<float>(), 5);
+  EXPECT_EQ(count(), 2);
+  test.undo();
+}
+
 }  // namespace

@@ -113,6 +113,31 @@ class ACCELERATE_API Accelerator : public Project {
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;
 
+  /// The same, but only those arguments are moved for which `placement` says true, which must be as many:
+  /// prepare({true, false, true}, model, teacher, optimizer).
+  template <typename... Args>
+  detail::Prepared<Args...> prepare(DevicePlacement placement, Args&&... args) const {
+    static_assert(sizeof...(Args) > 0, "accelerate: prepare() takes at least one argument");
+    if (placement.of.size() != sizeof...(Args)) {
+      detail::throw_placements(placement.of.size(), sizeof...(Args));
+    }
+    detail::Preparation preparation;
+    std::size_t i = 0;
+    (detail::collect_placed(preparation, args, placement.of[i++]), ...);
+    detail::prepare(preparation);
+    return detail::Prepared<Args...>(std::forward<Args>(args)...);
+  }
+
+  /// Forgets all that was prepared, with the memory that is held for it (buckets of gradients, windows), and counts
+  /// backward() from 0 again; also lets go of `objects`: pointers and module holders, which become empty. What is still
+  /// to be trained has to be prepared again. What was registered for checkpointing stays, as in Accelerate. LibTorch's
+  /// CUDA allocator keeps what is freed for the process's next tensors. All ranks must call it.
+  template <typename... Objects>
+  void free_memory(Objects&... objects) const {
+    detail::free_memory();
+    ((objects = nullptr), ...);
+  }
+
   // --- Training control: accumulation, precision, clipping
 
   /// Gradient accumulation: `Options::gradient_accumulation_steps` batches (a window) make one step. Alone as well.

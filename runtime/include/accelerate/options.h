@@ -98,6 +98,9 @@ struct ProjectConfiguration {
 
 /// Options of the process's one state: for the program's first Accelerator.
 struct Options {
+  /// Whether prepare() moves models and tensors to device(), and batches of prepared loaders arrive there. One call of
+  /// prepare() can say it for each of its arguments (DevicePlacement).
+  bool device_placement = true;
   DataLoaderConfiguration dataloader;
   DistributedDataParallelOptions ddp;
   InitProcessGroupOptions init_process_group;
