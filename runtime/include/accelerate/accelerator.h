@@ -285,11 +285,19 @@ class ACCELERATE_API Accelerator : public Project {
     return num_processes() == 1 ? inputs : detail::split(inputs, apply_padding);
   }
 
-  /// The tensor, made as long along `dim` as the longest of all ranks with `pad_index` behind it, or before it. Alone:
-  /// the argument. (collective)
-  torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim = 0, const torch::Scalar& pad_index = 0,
-                                     bool pad_first = false) const {
-    return detail::pad_across_processes(x, dim, pad_index, pad_first);
+  /// The tensor, made as long along `dim` as the longest of all ranks with `pad_index` behind it, or before it. Of
+  /// tuples, vectors, maps, optionals and what has BatchFields, every tensor, each to its own longest; those without
+  /// such a dimension, and what isn't a tensor, stay as they are. Throws if a tensor has another number of dimensions
+  /// on another rank, or a single one no such dimension. Alone: the argument. (collective, once for all)
+  template <typename Value>
+  Value pad_across_processes(const Value& x, int64_t dim = 0, const torch::Scalar& pad_index = 0,
+                             bool pad_first = false) const {
+    return detail::pad(x, dim, pad_index, pad_first);
+  }
+  /// The same of several along dimension 0, with zeros: auto [a, b] = pad_across_processes(a, b).
+  template <typename... Tensors>
+  auto pad_across_processes(const torch::Tensor& first, const torch::Tensor& second, const Tensors&... more) const {
+    return pad_across_processes(std::tuple<torch::Tensor, torch::Tensor, Tensors...>(first, second, more...));
   }
 
   // --- End of training control
@@ -415,6 +423,14 @@ class ACCELERATE_API Accelerator : public Project {
   template <typename Value>
   Value broadcast(const Value& x, int64_t from_process = 0) const {
     return detail::broadcast(x, from_process);
+  }
+
+  /// The same of several, of the main process, together, as a tuple: auto [x, name] = broadcast(x, name). Where the
+  /// second of two is an integer it is a rank: give it as broadcast(std::tuple(x, n)).
+  template <typename First, typename Second, typename... More,
+            std::enable_if_t<(sizeof...(More) > 0) || !std::is_integral_v<Second>, int> = 0>
+  std::tuple<First, Second, More...> broadcast(const First& first, const Second& second, const More&... more) const {
+    return broadcast(std::tuple<First, Second, More...>(first, second, more...));
   }
 
   /// Returns when all ranks have come here. (collective)
