@@ -419,7 +419,10 @@ class ACCELERATE_API Accelerator : public Project {
     return std::tuple{gather_for_metrics(first), gather_for_metrics(second), gather_for_metrics(more)...};
   }
 
-  /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes) or a number. (collective)
+  /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes, or it throws) or a number; strings,
+  /// enumerators, tuples, pairs, vectors, maps and optionals of such, and structures with BatchFields (see batch.h),
+  /// whose tensors and lists may have other shapes and lengths on other ranks. Detached. Alone: the argument itself.
+  /// (collective; containers travel together)
   template <typename Value>
   Value broadcast(const Value& x, int64_t from_process = 0) const {
     return detail::broadcast(x, from_process);
@@ -468,7 +471,8 @@ class ACCELERATE_API Accelerator : public Project {
   }
 
   /// The name under which to open an output file that there is to be one of: `path` on the main process,
-  /// the null device on the others, so that what is written there needs no guard.
+  /// the null device on the others, so that what is written there needs no guard. It waits for nobody: to write over a
+  /// file that other processes may still be reading, call wait_for_everyone() first.
   std::string main_process_file(const std::string& path) const { return is_main_process() ? path : "/dev/null"; }
 
   /// torch::save(value, target...), or archive.save_to(path). A file is written by the main process alone, under
