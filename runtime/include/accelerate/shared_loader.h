@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -86,11 +87,15 @@ struct ACCELERATE_API Position {
   bool load(torch::serialize::InputArchive& archive);
 };
 
-/// For Position::dataset_size.
+/// For Position::dataset_size. Some data sets throw where they don't know it.
 template <typename D>
 int64_t size_of_dataset(const D& dataset) {
-  const std::optional<std::size_t> size = dataset.size();
-  return size ? static_cast<int64_t>(*size) : -1;
+  try {
+    const std::optional<std::size_t> size = dataset.size();
+    return size ? static_cast<int64_t>(*size) : -1;
+  } catch (const std::exception&) {
+    return -1;
+  }
 }
 
 /// Writes "sampler": what its save() writes; nothing, if it throws, as some do that have nothing to save.
@@ -158,7 +163,6 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
           "accelerate::BatchFields for it");
     }
     position_.batch_size = static_cast<int64_t>(full_options_.batch_size);
-    position_.dataset_size = size_of_dataset(*this->main_thread_dataset_);
     // The base holds the data set now; it becomes the one that comes back to this object for batches.
     this->main_thread_dataset_ = std::make_unique<Feed>(std::move(*this->main_thread_dataset_), this);
     if (full_options_.workers > 0 && reads()) {
@@ -180,7 +184,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   void skip_next(int64_t steps) override { skip_ = steps; }
 
   void save_position(torch::serialize::OutputArchive& archive) const override {
-    const Position position = position_.to_be_saved(sharing_);
+    const Position position = here().to_be_saved(sharing_);
     position.save(archive);
     archive.write("random_state", random_state_.defined() ? random_state_ : random_state(), /*is_buffer=*/true);
     // The sampler is ahead of the batches that were handed out; its beginning and their number say it all.
@@ -188,7 +192,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   }
 
   void load_position(torch::serialize::InputArchive& archive) override {
-    Position position = position_;
+    Position position = here();
     const bool same_data = position.load(archive);
     archive.read("random_state", random_state_, /*is_buffer=*/true);
     torch::serialize::InputArchive sampler;
@@ -206,7 +210,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   }
 
   void check_position(torch::serialize::InputArchive& archive) const override {
-    const bool same_data = Position(position_).load(archive);
+    const bool same_data = here().load(archive);
     torch::serialize::InputArchive sampler;
     archive.read("sampler", sampler);
     if (same_data && !sampler.keys().empty()) {
@@ -226,6 +230,13 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
    private:
     SharedLoader* loader_;
   };
+
+  /// With the data set's size, which is only asked for where it matters: it may take its time.
+  Position here() const {
+    Position position = position_;
+    position.dataset_size = size_of_dataset(*this->main_thread_dataset_);
+    return position;
+  }
 
   /// A step on its way.
   struct Ticket {
