@@ -428,8 +428,6 @@ TEST(Checkpoint, AModelWhoseHeadWasReplaced) {
   accelerator.prepare(first, model, optimizer, grown);
   model->replace_head();
   grown->push_back(torch::nn::Linear(4, 2));
-  EXPECT_NE(toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("call prepare(model) again"),
-            std::string::npos);
   optimizer = std::make_unique<torch::optim::SGD>(model->parameters(), 0.1);
   accelerator.prepare(model, optimizer, grown);
   accelerator.save_state(folder / "c");
