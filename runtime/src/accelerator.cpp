@@ -1,5 +1,8 @@
 #include <accelerate/accelerator.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "../recorder/hooks.h"
 #include "state.h"
 
@@ -96,6 +99,36 @@ std::vector<torch::Tensor> parameters_of(const Preparation& preparation) {
   return parameters;
 }
 
+void append(Preparation& preparation, Preparation&& argument, bool place) {
+  if (!place) {
+    for (const torch::nn::Module* model : argument.models) {
+      preparation.stays.push_back(model);
+    }
+    for (const torch::Tensor& x : argument.tensors) {
+      preparation.stays.push_back(x.unsafeGetTensorImpl());
+    }
+    for (const LoaderControl* loader : argument.loaders) {
+      preparation.stays.push_back(loader);
+    }
+  }
+  const auto move_all = [](auto& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  move_all(argument.models, preparation.models);
+  move_all(argument.tensors, preparation.tensors);
+  move_all(argument.optimizers, preparation.optimizers);
+  move_all(argument.loaders, preparation.loaders);
+  move_all(argument.schedulers, preparation.schedulers);
+  move_all(argument.owners, preparation.owners);
+  preparation.unshareable = preparation.unshareable ? preparation.unshareable : argument.unshareable;
+  preparation.foreign_loader = preparation.foreign_loader || argument.foreign_loader;
+}
+
+void throw_placements(std::size_t placements, std::size_t arguments) {
+  TORCH_CHECK(false, "[accelerate] rank ", rank(), ": prepare() was given ", placements, " placements for ", arguments,
+              " arguments");
+}
+
 void prepare(const Preparation& preparation) {
   State& s = state();
   TORCH_CHECK(
@@ -104,20 +137,26 @@ void prepare(const Preparation& preparation) {
       "any more: ",
       preparation.unshareable,
       "; make it with accelerate::make_data_loader, or accelerate::make_evaluation_data_loader (same arguments)");
-  if (s.device_requested) {
-    for (torch::nn::Module* module : preparation.models) {
+  const auto stays = [&](const void* object) {
+    return !s.options.device_placement ||
+           std::find(preparation.stays.begin(), preparation.stays.end(), object) != preparation.stays.end();
+  };
+  for (torch::nn::Module* module : preparation.models) {
+    if (s.device_requested && !stays(module)) {
       move(*module, s.device);
     }
   }
   for (const torch::Tensor& x : preparation.tensors) {
     TORCH_CHECK(x.defined() && x.is_leaf() && x.requires_grad(), "[accelerate] rank ", rank(),
                 ": prepare() takes tensors that are parameters: leaves that require a gradient");
-    if (s.device_requested && !on(x, s.device)) {
+    if (s.device_requested && !stays(x.unsafeGetTensorImpl()) && !on(x, s.device)) {
       x.set_data(x.detach().to(s.device));
     }
   }
   for (LoaderControl* loader : preparation.loaders) {
-    loader->deliver_to_device();
+    if (!stays(loader)) {
+      loader->deliver_to_device();
+    }
   }
   if (s.control.active()) {
     look_after_gradients(s.control.gradients, preparation);

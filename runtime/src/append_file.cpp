@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "files.h"
+
 namespace accelerate::detail {
 
 AppendFile::AppendFile(std::string path, bool fresh)
@@ -17,6 +19,23 @@ AppendFile::AppendFile(std::string path, bool fresh)
 }
 
 AppendFile::~AppendFile() { close(file_); }
+
+void AppendFile::mend_last_line(const std::string& path, const std::function<bool(const std::string&)>& whole) {
+  if (!is_file(path)) {
+    return;
+  }
+  const std::string text = read_text(path);
+  const size_t end = text.rfind('\n') + 1;  // 0 without any
+  if (end == text.size()) {
+    return;
+  }
+  if (whole(text.substr(end))) {
+    AppendFile(path).append("\n");
+  } else {
+    TORCH_CHECK(truncate(path.c_str(), static_cast<off_t>(end)) == 0, "[accelerate] can't write ", path, ": ",
+                std::strerror(errno));
+  }
+}
 
 void AppendFile::append(const std::string& piece) {
   for (size_t done = 0; done < piece.size();) {

@@ -3,6 +3,19 @@
 
 namespace accelerate::detail {
 
+namespace {
+
+/// Of two tensors without dimensions; a not-a-number is as another.
+bool same_scalar(const torch::Tensor& a, const torch::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type()) {
+    return false;
+  }
+  const torch::Tensor x = a.detach().cpu(), y = b.detach().cpu();
+  return torch::equal(x, y) || (x.ne(x).item<bool>() && y.ne(y).item<bool>());
+}
+
+}  // namespace
+
 void RowCount::see(const torch::Tensor& x) {
   if (!x.defined() || x.dim() == 0) {
     return;
@@ -34,6 +47,12 @@ torch::Tensor join_tensors(const std::vector<torch::Tensor*>& parts) {
   for (const torch::Tensor* part : parts) {
     if (part->defined() != parts[0]->defined()) {
       throw_unlike_parts("tensors that are undefined");
+    }
+    if (part->defined() && (part->dim() == 0) != (parts[0]->dim() == 0)) {
+      throw_unlike_parts("tensors that have rows");
+    }
+    if (part != parts[0] && part->defined() && part->dim() == 0 && !same_scalar(*part, *parts[0])) {
+      throw_unlike_parts("values of a tensor without rows");
     }
     if (part->defined() && part->dim() > 0) {
       tensors.push_back(*part);

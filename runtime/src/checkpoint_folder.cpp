@@ -109,6 +109,16 @@ void put_in_place(const std::string& folder, const std::string& target) {
   remove_all(target + kPrevious);
 }
 
+/// Of "checkpoint_7" and the like.
+std::optional<int64_t> number_of(const std::string& name) {
+  const std::string prefix = "checkpoint_";
+  const std::string digits = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::stoll(digits);
+}
+
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const std::string& target) : target_(plain_path(target)) {
@@ -194,11 +204,9 @@ json read_checkpoint(const std::string& given) {
 
 std::vector<int64_t> CheckpointSeries::numbers() const {
   std::vector<int64_t> result;
-  const std::string prefix = "checkpoint_";
   for (const std::string& name : names_in(folder_)) {
-    const std::string digits = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
-    if (!digits.empty() && digits.size() < 19 && digits.find_first_not_of("0123456789") == std::string::npos) {
-      result.push_back(std::stoll(digits));
+    if (const auto number = number_of(name); number && is_file(folder_ + "/" + name + "/" + kManifest)) {
+      result.push_back(*number);
     }
   }
   std::sort(result.begin(), result.end());
@@ -210,19 +218,39 @@ std::optional<int64_t> CheckpointSeries::latest() const {
   return all.empty() ? std::nullopt : std::optional(all.back());
 }
 
+int64_t CheckpointSeries::next(int64_t least) const {
+  for (const std::string& name : names_in(folder_)) {
+    if (const auto number = number_of(name); number && *number >= least) {
+      least = *number + 1;
+    }
+  }
+  return least;
+}
+
 void CheckpointSeries::remove_beyond(int64_t keep) const {
   const std::string ending = ".removed";
-  const auto left_over = [&](const std::string& name) {  // by a program that was ended while it removed
-    return name.size() > ending.size() && name[0] == '.' &&
-           name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
-  };
-  for (const std::string& name : names_in(folder_)) {
-    if (left_over(name)) {
+  for (const std::string& name : names_in(folder_)) {  // what a program left that was ended while it removed
+    if (name.size() > ending.size() && name[0] == '.' &&
+        name.compare(name.size() - ending.size(), ending.size(), ending) == 0 &&
+        number_of(name.substr(1, name.size() - ending.size() - 1))) {
       remove_all(folder_ + "/" + name);
     }
   }
-  const std::vector<int64_t> all = numbers();
+  std::vector<int64_t> all;
+  for (const int64_t number : numbers()) {
+    try {
+      read_manifest(path(number));
+      all.push_back(number);
+    } catch (const std::exception&) {
+      // Whatever it is, nobody can go on from it, so that it doesn't stand for one of those that are kept.
+    }
+  }
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
+    try {
+      check_replaceable(path(all[i]));
+    } catch (const std::exception&) {
+      continue;  // somebody has put something beside it
+    }
     // What has a checkpoint's name is whole, also while it goes.
     const std::string hidden = folder_ + "/.checkpoint_" + std::to_string(all[i]) + ending;
     rename_file(path(all[i]), hidden);

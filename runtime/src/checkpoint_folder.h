@@ -45,10 +45,14 @@ class CheckpointSeries {
   explicit CheckpointSeries(const std::string& project_dir) : folder_(project_dir + "/checkpoints") {}
   std::string path(int64_t number) const { return folder_ + "/checkpoint_" + std::to_string(number); }
   std::optional<int64_t> latest() const;
-  /// Removes the oldest, beyond the newest `keep`.
+  /// The first number from `least` on beyond all that are taken, be it by something else than a checkpoint.
+  int64_t next(int64_t least) const;
+  /// Removes the oldest, beyond the newest `keep`. Only undamaged checkpoints count, and go; those with files in them
+  /// that aren't theirs stay.
   void remove_beyond(int64_t keep) const;
 
  private:
+  /// In order, of the folders that have a manifest: others of such a name are no checkpoints.
   std::vector<int64_t> numbers() const;
   std::string folder_;
 };

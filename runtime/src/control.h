@@ -77,6 +77,7 @@ struct TrainingControl {
   bool checked = false;
   bool within_no_sync = false;                              // there has been a backward() within no_sync()
   bool unsynced_before = false;                             // a no_sync() has ended since the last backward()
+  std::unordered_map<const void*, int64_t> local_sgds;      // that live; State::steps when their models were averaged
   int unsynced_all = 0;                                     // no_sync() for all models
   std::unordered_map<const at::TensorImpl*, int> unsynced;  // and for those of these parameters
 };

@@ -40,7 +40,7 @@ torch::Tensor described(BatchReader& in) {
 }
 
 /// The tensors' bytes, as one tensor for those on the CPU and one for those on CUDA.
-void send_tensors(std::vector<torch::Tensor>& tensors) {
+void send_tensors(std::vector<torch::Tensor>& tensors, int64_t from, const std::string& what) {
   for (const bool cuda : {false, true}) {
     int64_t size = 0;
     for (const torch::Tensor& x : tensors) {
@@ -63,13 +63,11 @@ void send_tensors(std::vector<torch::Tensor>& tensors) {
         }
       }
     };
-    if (rank() == 0) {
+    if (rank() == from) {
       each([](torch::Tensor& x, const torch::Tensor& place) { place.copy_(x.detach()); });
     }
-    state().group->broadcast(buffer, 0, "a batch");
-    if (rank() != 0) {
-      each([](torch::Tensor& x, const torch::Tensor& place) { x = place; });
-    }
+    state().group->broadcast(buffer, from, what);
+    each([](torch::Tensor& x, const torch::Tensor& place) { x = place; });
   }
 }
 
@@ -152,7 +150,45 @@ void send_step(ReadStep& step) {
       x = described(reader);
     }
   }
-  send_tensors(step.batch.tensors);
+  send_tensors(step.batch.tensors, 0, "a batch");
+}
+
+void broadcast_packed(PackedBatch& values, int64_t from_process) {
+  TORCH_CHECK(from_process >= 0 && from_process < ranks(), "[accelerate] rank ", rank(), " of ", ranks(),
+              ": broadcast(): there is no process ", from_process);
+  PackedBatch message;  // its bytes: an error, or none and the values' bytes and what the tensors are
+  std::exception_ptr error;
+  if (rank() == from_process) {
+    try {
+      pack(std::string(), message);
+      pack(values.bytes, message);
+      pack_size(values.tensors.size(), message);
+      for (const torch::Tensor& x : values.tensors) {
+        describe(x, message);
+      }
+    } catch (...) {
+      error = std::current_exception();
+      message = PackedBatch();
+      pack(text_of(error), message);
+    }
+  }
+  message.bytes = text_of_process(from_process, message.bytes, "the values of broadcast()");
+  if (error) {
+    std::rethrow_exception(error);
+  }
+  if (rank() != from_process) {
+    BatchReader reader(message);
+    std::string text;
+    unpack(text, reader);
+    TORCH_CHECK(text.empty(), "[accelerate] rank ", rank(), " of ", ranks(), ": broadcast() failed on rank ",
+                from_process, ": ", text);
+    unpack(values.bytes, reader);
+    values.tensors.resize(reader.size());
+    for (torch::Tensor& x : values.tensors) {
+      x = described(reader);
+    }
+  }
+  send_tensors(values.tensors, from_process, "the tensors of broadcast()");
 }
 
 void throw_empty_batch() {

@@ -59,9 +59,10 @@ void Position::save(torch::serialize::OutputArchive& archive) const {
   write("batches", batches);
   write("in_pass", in_pass ? 1 : 0);
   write("batch_size", batch_size);
+  write("dataset_size", dataset_size);
 }
 
-void Position::load(torch::serialize::InputArchive& archive) {
+bool Position::load(torch::serialize::InputArchive& archive) {
   const auto read = [&archive](const char* key) {
     torch::Tensor value;
     archive.read(key, value, /*is_buffer=*/true);
@@ -71,9 +72,19 @@ void Position::load(torch::serialize::InputArchive& archive) {
   TORCH_CHECK(saved_batch_size == batch_size, "[accelerate] rank ", rank(), " of ", ranks(),
               ": the saved position of a loader counts batches of ", saved_batch_size, " rows, but this loader's have ",
               batch_size, "; resume with the batch size that was saved");
+  int64_t saved_size = dataset_size;  // an earlier version of this library didn't save it
+  if (torch::Tensor value; archive.try_read("dataset_size", value, /*is_buffer=*/true)) {
+    saved_size = value.item<int64_t>();
+  }
+  const bool saved_in_pass = read("in_pass") != 0;
+  TORCH_CHECK(saved_size == dataset_size || !saved_in_pass, "[accelerate] rank ", rank(), " of ", ranks(),
+              ": the saved position of a loader is in the middle of an epoch over a data set of size ", saved_size,
+              ", and this loader's has ", dataset_size,
+              " (-1: it doesn't tell); resume with the data that were saved, or from a checkpoint between epochs");
   epoch = read("epoch");
   batches = read("batches");
-  in_pass = read("in_pass") != 0;
+  in_pass = saved_in_pass;
+  return saved_size == dataset_size;
 }
 
 struct Fetchers::State {

@@ -7,8 +7,21 @@
 
 namespace accelerate::detail {
 
-void average_parameters(const std::vector<torch::Tensor>& parameters) {
+void begin_local_sgd(const void* local_sgd) { state().control.local_sgds[local_sgd] = state().steps; }
+
+void end_local_sgd(const void* local_sgd) { state().control.local_sgds.erase(local_sgd); }
+
+bool is_averaged(const void* local_sgd) {
+  const auto& known = state().control.local_sgds;
+  const auto it = known.find(local_sgd);
+  return it == known.end() || it->second == state().steps;
+}
+
+void average_parameters(const std::vector<torch::Tensor>& parameters, const void* local_sgd) {
   State& s = state();
+  if (const auto it = s.control.local_sgds.find(local_sgd); it != s.control.local_sgds.end()) {
+    it->second = s.steps;
+  }
   if (s.alone()) {
     return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "schedulers.h"
 #include "watched_optimizer.h"
 
 namespace accelerate::detail {
@@ -21,6 +22,15 @@ bool same_tensors(const PreparedObjects::Model& model, const NamedTensors& tenso
          std::equal(tensors.begin(), tensors.end(), model.tensors.begin(), [](const auto& a, const auto& b) {
            return b.second.lock().get() == a.second.unsafeGetTensorImpl();
          });
+}
+
+/// Whether a model has any of these tensors.
+bool shares_a_tensor(const PreparedObjects::Model& model, const NamedTensors& tensors) {
+  return std::any_of(model.tensors.begin(), model.tensors.end(), [&](const auto& known) {
+    const auto impl = known.second.lock();
+    return impl && std::any_of(tensors.begin(), tensors.end(),
+                               [&](const auto& item) { return item.second.unsafeGetTensorImpl() == impl.get(); });
+  });
 }
 
 }  // namespace
@@ -54,31 +64,21 @@ void PreparedObjects::add(const Preparation& preparation) {
   forget_dead();
   foreign_loader_ = foreign_loader_ || preparation.foreign_loader;
   for (const torch::nn::Module* module : preparation.models) {
-    add_model(module->name(), named_tensors(*module));
+    add_model(module->name(), module, named_tensors(*module));
   }
   NamedTensors loose;
   for (const at::Tensor& tensor : preparation.tensors) {
     loose.emplace_back("tensor." + std::to_string(loose.size()), tensor);
   }
-  add_model("tensors", loose);
+  add_model("tensors", nullptr, loose);
   for (torch::optim::Optimizer* optimizer : preparation.optimizers) {
     add_optimizer(*optimizer);
   }
+  for (BoundScheduler& scheduler : schedulers_) {
+    scheduler.waiting = scheduler.waiting && scheduler.optimizers.empty();
+  }
   for (const Scheduler& scheduler : preparation.schedulers) {
-    const auto known = std::find_if(schedulers_.begin(), schedulers_.end(), [&](const BoundScheduler& bound) {
-      return bound.scheduler.lr == scheduler.lr && bound.scheduler.plateau == scheduler.plateau;
-    });
-    BoundScheduler bound{scheduler, {}};
-    for (const Optimizer& optimizer : optimizers_) {
-      if (optimizer.watched) {
-        bound.optimizers.push_back(optimizer.life);
-      }
-    }
-    if (known == schedulers_.end()) {
-      schedulers_.push_back(std::move(bound));
-    } else {
-      *known = std::move(bound);
-    }
+    add_scheduler(scheduler, preparation);
   }
   for (LoaderControl* loader : preparation.loaders) {
     if (std::find(loaders_.begin(), loaders_.end(), loader) == loaders_.end()) {
@@ -87,21 +87,65 @@ void PreparedObjects::add(const Preparation& preparation) {
   }
 }
 
-void PreparedObjects::add_model(std::string name, const NamedTensors& tensors) {
+void PreparedObjects::add_model(std::string name, const torch::nn::Module* module, const NamedTensors& tensors) {
   if (tensors.empty() ||
       std::any_of(models_.begin(), models_.end(), [&](const Model& model) { return same_tensors(model, tensors); })) {
     return;
   }
-  Model model{std::move(name), {}};
+  Model model{std::move(name), module, {}};
   for (const auto& [tensor_name, tensor] : tensors) {
     model.tensors.emplace_back(tensor_name, weak(tensor));
   }
-  models_.push_back(std::move(model));
+  // A module of which something was replaced is the same model still, in the same place.
+  const auto known = std::find_if(models_.begin(), models_.end(), [&](const Model& other) {
+    return module && other.module == module && shares_a_tensor(other, tensors);
+  });
+  if (known == models_.end()) {
+    models_.push_back(std::move(model));
+  } else {
+    *known = std::move(model);
+  }
+}
+
+/// A scheduler refers to an optimizer, and ends with it at the latest. Which one it is can be found out for those of
+/// torch::optim::LRScheduler; others are taken to end with those that they were prepared with, or else with all.
+void PreparedObjects::add_scheduler(const Scheduler& scheduler, const Preparation& preparation) {
+  BoundScheduler bound{scheduler, {}};
+  const auto& given = preparation.optimizers;
+  const auto among_given = [&](const torch::optim::Optimizer* optimizer) {
+    return std::find(given.begin(), given.end(), optimizer) != given.end();
+  };
+  bool found = false;
+  for (const Optimizer& item : optimizers_) {
+    const bool belongs = scheduler.lr
+                             ? (item.watched || among_given(item.optimizer)) && is_of(*scheduler.lr, *item.optimizer)
+                             : given.empty() || among_given(item.optimizer);
+    found = found || belongs;
+    if (belongs && item.watched) {
+      bound.optimizers.push_back(item.life);
+    }
+  }
+  bound.waiting = !found;
+  const auto known = std::find_if(schedulers_.begin(), schedulers_.end(), [&](const BoundScheduler& other) {
+    return other.scheduler.lr == scheduler.lr && other.scheduler.plateau == scheduler.plateau;
+  });
+  if (known == schedulers_.end()) {
+    schedulers_.push_back(std::move(bound));
+  } else if (found) {
+    *known = std::move(bound);
+  }
 }
 
 void PreparedObjects::add_optimizer(torch::optim::Optimizer& optimizer) {
   const std::shared_ptr<void> life = watch(optimizer);
   Optimizer added{&optimizer, life, life != nullptr, {}};
+  if (life) {
+    for (BoundScheduler& scheduler : schedulers_) {
+      if (scheduler.waiting) {
+        scheduler.optimizers.emplace_back(life);
+      }
+    }
+  }
   std::unordered_set<const c10::TensorImpl*> in_models;
   for (const Model& model : models_) {
     for (const auto& item : model.tensors) {
@@ -118,7 +162,7 @@ void PreparedObjects::add_optimizer(torch::optim::Optimizer& optimizer) {
       }
     }
   }
-  add_model("the optimizer's parameters", loose);
+  add_model("the optimizer's parameters", nullptr, loose);
   for (Optimizer& known : optimizers_) {
     const bool same_parameters =
         known.parameters.size() == added.parameters.size() &&

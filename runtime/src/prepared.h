@@ -17,7 +17,8 @@ class PreparedObjects {
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
   struct Model {
-    std::string name;  // of its class
+    std::string name;                 // of its class
+    const torch::nn::Module* module;  // an address to compare with; none of loose tensors
     std::vector<std::pair<std::string, WeakTensor>> tensors;
 
     bool dead() const;
@@ -35,6 +36,7 @@ class PreparedObjects {
   struct BoundScheduler {
     Scheduler scheduler;
     std::vector<std::weak_ptr<void>> optimizers;  // with the last of which it's taken to end
+    bool waiting = false;                         // its optimizer hasn't been prepared
 
     bool dead() const;
   };
@@ -42,6 +44,7 @@ class PreparedObjects {
   void add(const Preparation& preparation);
   void forget_dead();
   void forget(const LoaderControl* loader);
+  void clear() { *this = PreparedObjects(); }
 
   const std::vector<Model>& models() const { return models_; }
   const std::vector<Optimizer>& optimizers() const { return optimizers_; }
@@ -50,8 +53,9 @@ class PreparedObjects {
   bool has_foreign_loader() const { return foreign_loader_; }
 
  private:
-  void add_model(std::string name, const NamedTensors& tensors);
+  void add_model(std::string name, const torch::nn::Module* module, const NamedTensors& tensors);
   void add_optimizer(torch::optim::Optimizer& optimizer);
+  void add_scheduler(const Scheduler& scheduler, const Preparation& preparation);
 
   std::vector<Model> models_;
   std::vector<Optimizer> optimizers_;

@@ -47,6 +47,20 @@ ProcessFirst::~ProcessFirst() noexcept(false) {
 }
 
 namespace detail {
+namespace {
+
+torch::Tensor padded(const torch::Tensor& x, int64_t dim, int64_t size, const torch::Scalar& pad_index,
+                     bool pad_first) {
+  if (x.size(dim) == size) {
+    return x;
+  }
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[static_cast<size_t>(dim)] = size - x.size(dim);
+  const at::Tensor padding = torch::full(shape, pad_index, x.options().requires_grad(false));
+  return pad_first ? torch::cat({padding, x}, dim) : torch::cat({x, padding}, dim);
+}
+
+}  // namespace
 
 void once(const std::function<void()>& action) {
   wait_for_everyone();  // others may still be reading the files as they were
@@ -94,13 +108,47 @@ torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim, const to
   TORCH_CHECK(same, "[accelerate] rank ", rank(), " of ", ranks(),
               ": pad_across_processes(): a rank's tensor has no dimension ", dim,
               ", or another number of dimensions; this one's is ", x.sizes());
-  if (x.size(d) == longest) {
-    return x;
+  return padded(x, d, longest, pad_index, pad_first);
+}
+
+void pad_tensors(const std::vector<torch::Tensor*>& tensors, int64_t dim, const torch::Scalar& pad_index,
+                 bool pad_first) {
+  State& s = state();
+  if (s.alone()) {
+    return;
   }
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape[static_cast<size_t>(d)] = longest - x.size(d);
-  const at::Tensor padding = torch::full(shape, pad_index, x.options().requires_grad(false));
-  return pad_first ? torch::cat({padding, x}, d) : torch::cat({x, padding}, d);
+  const auto count = static_cast<int64_t>(tensors.size());
+  for (const at::Tensor& other : s.group->gather(torch::tensor({count}, torch::kInt64), "numbers of tensors")) {
+    TORCH_CHECK(other.item<int64_t>() == count, "[accelerate] rank ", rank(), " of ", ranks(),
+                ": pad_across_processes() was given ", count, " tensors here, and ", other.item<int64_t>(),
+                " on another rank");
+  }
+  if (count == 0) {
+    return;
+  }
+  constexpr int64_t kNone = -1;
+  std::vector<int64_t> sizes, dimensions;
+  for (const torch::Tensor* x : tensors) {
+    const int64_t dims = x->defined() ? x->dim() : 0, d = dim < 0 ? dim + dims : dim;
+    dimensions.push_back(d >= 0 && d < dims ? d : kNone);
+    sizes.push_back(dimensions.back() == kNone ? kNone : x->size(d));
+    sizes.push_back(dims);
+  }
+  std::vector<int64_t> longest(tensors.size(), kNone);
+  for (const at::Tensor& other : s.group->gather(torch::tensor(sizes, torch::kInt64), "sizes")) {
+    const auto* theirs = other.data_ptr<int64_t>();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      TORCH_CHECK(theirs[2 * i + 1] == sizes[2 * i + 1], "[accelerate] rank ", rank(), " of ", ranks(),
+                  ": pad_across_processes(): tensor ", i, " has ", sizes[2 * i + 1], " dimensions here, and ",
+                  theirs[2 * i + 1], " on another rank");
+      longest[i] = std::max(longest[i], theirs[2 * i]);
+    }
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (dimensions[i] != kNone) {
+      *tensors[i] = padded(*tensors[i], dimensions[i], longest[i], pad_index, pad_first);
+    }
+  }
 }
 
 int64_t scheduler_steps() {

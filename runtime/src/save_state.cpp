@@ -1,5 +1,7 @@
 /// Accelerator::save_state() and load_state().
 
+#include "save_state.h"
+
 #include <accelerate/checkpoint.h>
 #include <accelerate/version.h>
 #include <c10/util/Type.h>
@@ -19,6 +21,7 @@
 #include "same_on_all.h"
 #include "schedulers.h"
 #include "state.h"
+#include "trackers.h"
 
 namespace accelerate::detail {
 namespace {
@@ -212,6 +215,7 @@ void write_checkpoint(const PreparedObjects& prepared, const std::vector<std::st
     content["loaders"].push_back({{"file", file}});
   }
   content["step"] = state().steps;
+  content["log_step"] = next_log_step();
   content["scaler"] = scaler_json();
   for (const Checkpointable& object : registered()) {
     const std::string file = "custom_checkpoint_" + std::to_string(content["registered"].size()) + ".bin";
@@ -249,9 +253,7 @@ std::string next_automatic_name() {
               "[accelerate] ProjectConfiguration::total_limit has to be 1 or more");
   const CheckpointSeries all = series("save_state()");
   static int64_t next = project().iteration;
-  if (const auto latest = all.latest(); latest && *latest >= next) {
-    next = *latest + 1;  // an older number would be the first to be removed, and the last to be found
-  }
+  next = all.next(next);  // an older number would be the first to be removed, and the last to be found
   return all.path(next++);
 }
 
@@ -265,6 +267,7 @@ struct Content {
   std::optional<ScalerState> scaler;
   bool same_ranks = false;
   int64_t steps = 0;
+  std::optional<int64_t> log_step;
 };
 
 void check_count(const json& manifest, const char* list, size_t expected) {
@@ -319,6 +322,9 @@ Content read_content(const PreparedObjects& prepared, const std::string& given) 
     content.registered.back().load_from(path(item));
   }
   content.steps = manifest.at("step");
+  if (manifest.contains("log_step")) {
+    content.log_step = manifest.at("log_step").get<int64_t>();
+  }
   if (const json& scaler = manifest.at("scaler"); !scaler.is_null()) {
     content.scaler = ScalerState{scaler.at("scale"), scaler.at("growth_tracker")};
   }
@@ -356,8 +362,21 @@ void apply_gradients(const PreparedObjects& prepared, std::vector<InputArchive>&
   s.control.within_no_sync = s.control.within_no_sync || !archives.empty();
 }
 
+/// What may still be refused: positions, which are only looked at, and then what the program's objects load.
+void apply_to_registered(const PreparedObjects& prepared, Content& content, const std::string& operation) {
+  together(operation, [&] {
+    for (size_t i = 0; i < content.positions.size(); ++i) {
+      prepared.loaders()[i]->check_position(content.positions[i]);
+    }
+  });
+  together(operation, [&] {
+    for (size_t i = 0; i < content.registered.size(); ++i) {
+      registered()[i].load(content.registered[i]);
+    }
+  });
+}
+
 void apply(const PreparedObjects& prepared, Content& content) {
-  // First: a loader of another batch size refuses its position.
   for (size_t i = 0; i < content.positions.size(); ++i) {
     prepared.loaders()[i]->load_position(content.positions[i]);
   }
@@ -368,10 +387,13 @@ void apply(const PreparedObjects& prepared, Content& content) {
   for (size_t i = 0; i < content.schedulers.size(); ++i) {
     load_scheduler(prepared.schedulers()[i].scheduler, content.schedulers[i]);
   }
-  for (size_t i = 0; i < content.registered.size(); ++i) {
-    registered()[i].load(content.registered[i]);
-  }
   state().steps = content.steps;
+  for (auto& item : state().control.local_sgds) {
+    item.second = content.steps;  // all have read the same weights
+  }
+  if (content.log_step) {
+    set_log_step(*content.log_step);
+  }
   state().control.window.abandon();
   state().control.gradients.forget();
   apply_gradients(prepared, content.gradients);
@@ -385,6 +407,14 @@ void apply(const PreparedObjects& prepared, Content& content) {
 
 void register_for_checkpointing(Checkpointable object) { registered().push_back(std::move(object)); }
 
+std::size_t registered_for_checkpointing() { return registered().size(); }
+
+void forget_registered(std::size_t keep) {
+  if (keep < registered().size()) {
+    registered().erase(registered().begin() + static_cast<std::ptrdiff_t>(keep), registered().end());
+  }
+}
+
 std::string save_state(const std::string& output_dir) {
   const PreparedObjects& prepared = living("save_state()");
   std::string folder = output_dir;
@@ -392,6 +422,12 @@ std::string save_state(const std::string& output_dir) {
     TORCH_CHECK(state().control.window.sync(), "[accelerate] rank ", rank(), " of ", ranks(),
                 ": save_state() within a window of accumulate(), whose gradients aren't complete, and no part of a "
                 "checkpoint; save where sync_gradients() is true");
+    for (const auto& [local_sgd, steps] : state().control.local_sgds) {
+      TORCH_CHECK(steps == state().steps, "[accelerate] rank ", rank(), " of ", ranks(),
+                  ": save_state() while every rank has a model of its own, of which a checkpoint would keep the main "
+                  "process's only: there was a backward() since LocalSGD averaged it; save where "
+                  "LocalSGD::averaged() is true, behind its step()");
+    }
     if (rank() == 0 && output_dir.empty()) {
       folder = next_automatic_name();
     }
@@ -443,6 +479,7 @@ std::string load_state(const std::string& input_dir) {
       TORCH_CHECK(false, "[accelerate] ", folder, "/manifest.json lacks what a checkpoint has: ", error.what());
     }
   });
+  apply_to_registered(prepared, content, "load_state(" + folder + ")");
   together("load_state(" + folder + ")", [&] { apply(prepared, content); });
   return folder;
 }

@@ -7,6 +7,9 @@ using Plateau = torch::optim::ReduceLROnPlateauScheduler;
 
 struct Steps : torch::optim::LRScheduler {
   static unsigned& of(torch::optim::LRScheduler& scheduler) { return scheduler.*(&Steps::step_count_); }
+  static std::vector<double> rates(const torch::optim::LRScheduler& scheduler) {
+    return (scheduler.*(&Steps::get_current_lrs))();
+  }
 };
 
 /// Access to private members: an explicit instantiation may name them, and defines a function that hands them out.
@@ -36,6 +39,28 @@ template struct Expose<Cooldown, &Plateau::cooldown_counter>;
 template struct Expose<Best, &Plateau::best>;
 
 }  // namespace
+
+bool is_of(const torch::optim::LRScheduler& scheduler, torch::optim::Optimizer& optimizer) {
+  auto& groups = optimizer.param_groups();
+  if (groups.empty() || !groups[0].has_options()) {
+    return false;
+  }
+  torch::optim::OptimizerOptions& options = groups[0].options();
+  double before = 0;
+  try {
+    before = options.get_lr();
+  } catch (const c10::Error&) {
+    return false;  // options of the program's own, without a learning rate
+  }
+  const auto reads = [&](double rate) {
+    options.set_lr(rate);
+    const std::vector<double> rates = Steps::rates(scheduler);
+    return !rates.empty() && rates[0] == rate;
+  };
+  const bool result = reads(0.25) && reads(0.5);
+  options.set_lr(before);
+  return result;
+}
 
 SchedulerState save_scheduler(const Scheduler& scheduler) {
   if (scheduler.lr) {

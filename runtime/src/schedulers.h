@@ -18,6 +18,9 @@ struct SchedulerState {
   float best = 0;                 // ReduceLROnPlateau's best metric
 };
 
+/// Whether a scheduler is this optimizer's; both have to be alive. It refers to one, and tells nobody to which.
+bool is_of(const torch::optim::LRScheduler& scheduler, torch::optim::Optimizer& optimizer);
+
 SchedulerState save_scheduler(const Scheduler& scheduler);
 /// Throws if the state is of the other kind.
 void load_scheduler(const Scheduler& scheduler, const SchedulerState& state);

@@ -148,7 +148,7 @@ class CsvTracker final : public Tracker {
 
 class JsonlTracker final : public Tracker {
  public:
-  explicit JsonlTracker(const std::string& folder) : folder_(folder), file_(folder + "/metrics.jsonl") {}
+  explicit JsonlTracker(const std::string& folder) : folder_(folder), file_(mended(folder + "/metrics.jsonl")) {}
   std::string name() const override { return "jsonl"; }
   void store_init_configuration(const TrackerConfig& config) override { write_config(folder_, config); }
   void log(const std::map<std::string, double>& values, int64_t step) override {
@@ -160,6 +160,11 @@ class JsonlTracker final : public Tracker {
   }
 
  private:
+  static std::string mended(std::string path) {
+    AppendFile::mend_last_line(path, [](const std::string& line) { return nlohmann::json::accept(line); });
+    return path;
+  }
+
   std::string folder_;
   AppendFile file_;
 };

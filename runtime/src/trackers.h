@@ -16,4 +16,7 @@ std::shared_ptr<Tracker> make_jsonl_tracker(const std::string& folder);
 /// events.out.tfevents.*: scalars as TensorBoard reads them, and hparams.yml with the configuration.
 std::shared_ptr<Tracker> make_tensorboard_tracker(const std::string& folder);
 
+/// The step that log() takes next by itself, in this run of the trackers, or in that which init_trackers() begins.
+void set_log_step(int64_t step);
+
 }  // namespace accelerate::detail

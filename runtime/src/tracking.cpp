@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "files.h"
 #include "outcome.h"
@@ -18,6 +19,8 @@ namespace {
 struct Trackers {
   std::vector<std::shared_ptr<Tracker>> list;  // on the main process only
   int64_t next_step = 0;
+  bool started = false;
+  int64_t first_step = 0;  // of the next run: a checkpoint's that was loaded before it
 };
 
 Trackers& trackers() {
@@ -104,7 +107,8 @@ void init_trackers(const std::string& project_name, const TrackerConfig& config,
     end_training();
     t.list = std::move(list);
   });
-  t.next_step = 0;
+  t.next_step = std::exchange(t.first_step, 0);
+  t.started = true;
 }
 
 void log(const std::map<std::string, double>& values, int64_t step) {
@@ -113,6 +117,11 @@ void log(const std::map<std::string, double>& values, int64_t step) {
   for (const auto& tracker : t.list) {
     tracker->log(values, step);
   }
+}
+
+void set_log_step(int64_t step) {
+  Trackers& t = trackers();
+  (t.started ? t.next_step : t.first_step) = step;
 }
 
 int64_t next_log_step() { return trackers().next_step; }
@@ -138,6 +147,7 @@ void end_training() {
     tracker->finish();
   }
   trackers().list.clear();
+  trackers().started = false;
 }
 
 }  // namespace detail

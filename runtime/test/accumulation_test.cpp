@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -589,6 +590,30 @@ TEST(AccumulationVariable, SetsTheSteps) {
 TEST(ControlVariables, BadValuesAreErrors) {
   const std::string error = toys::error_of([] { accelerate::Accelerator accelerator; });
   EXPECT_NE(error.find("must be"), std::string::npos) << error;
+}
+
+TEST_F(Accumulation, AfterMemoryRanOutAWindowBeginsAnew) {
+  const auto train = [&](int64_t fail_at) {
+    torch::manual_seed(1);
+    auto model = toys::perceptron();
+    torch::optim::SGD optimizer(model->parameters(), 0.5);
+    auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(waves(6 * 4), 4);
+    accelerator.prepare(model, optimizer, loader);
+    int64_t batches = 0;
+    for (auto& b : *loader) {
+      auto window = accelerator.accumulate(model);
+      optimizer.zero_grad();
+      accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+      optimizer.step();
+      if (++batches == fail_at) {
+        throw std::bad_alloc();
+      }
+    }
+    return model->parameters()[0].detach().clone();
+  };
+  const auto expected = train(-1);
+  const auto found = accelerate::find_executable_batch_size([&](int64_t size) { return train(size > 7 ? 2 : -1); }, 9);
+  EXPECT_TRUE(torch::equal(found, expected));
 }
 
 }  // namespace

@@ -369,6 +369,82 @@ TEST(Checkpoint, DeadObjectsAreLeftOut) {
   EXPECT_EQ(optimizer->defaults().clone()->get_lr(), 0.1);
 }
 
+/// What a checkpoint's manifest says.
+std::string manifest_of(const std::string& folder) {
+  std::ifstream file(folder + "/manifest.json");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Checkpoint, SchedulersEndWithTheirOwnOptimizers) {
+  accelerate::Accelerator accelerator;
+  TemporaryFolder folder;
+  Sequential model = toys::perceptron(), other = toys::perceptron();
+  torch::optim::SGD lasting(other->parameters(), 0.3);
+  torch::optim::StepLR lasting_scheduler(lasting, 2);
+  accelerator.prepare(other, lasting, lasting_scheduler);
+  for (const bool optimizer_first : {false, true}) {
+    auto optimizer = std::make_unique<torch::optim::SGD>(model->parameters(), 0.3);
+    auto scheduler = std::make_unique<torch::optim::StepLR>(*optimizer, 2);
+    if (optimizer_first) {
+      accelerator.prepare(model, *optimizer);
+      accelerator.prepare(*scheduler);
+    } else {  // it waits for its optimizer, not for any
+      accelerator.prepare(*scheduler);
+      accelerator.prepare(model, *optimizer);
+    }
+    optimizer->step();
+    scheduler->step();
+    accelerator.save_state(folder / "c");
+    EXPECT_EQ(lasting.defaults().get_lr(), 0.3);
+    EXPECT_EQ(optimizer->param_groups()[0].options().get_lr(), 0.3);
+    accelerator.wait_for_everyone();
+    const std::string text = manifest_of(folder / "c");
+    const auto schedulers = text.substr(text.find("\"schedulers\""));
+    EXPECT_NE(schedulers.find("LRScheduler"), schedulers.rfind("LRScheduler")) << text;  // both
+  }
+  accelerator.save_state(folder / "c");
+  const std::string text = manifest_of(folder / "c");
+  const auto schedulers = text.substr(text.find("\"schedulers\""));
+  EXPECT_EQ(schedulers.find("LRScheduler"), schedulers.rfind("LRScheduler")) << text;  // one is left
+}
+
+struct HeadedImpl : torch::nn::Module {
+  HeadedImpl() {
+    body = register_module("body", torch::nn::Linear(6, 4));
+    head = register_module("head", torch::nn::Linear(4, 1));
+  }
+  void replace_head() { head = replace_module("head", torch::nn::Linear(4, 3)); }
+  torch::nn::Linear body{nullptr}, head{nullptr};
+};
+TORCH_MODULE(Headed);
+
+TEST(Checkpoint, AModelWhoseHeadWasReplaced) {
+  accelerate::Accelerator accelerator;
+  TemporaryFolder folder;
+  torch::manual_seed(1);
+  Headed first, model;
+  Sequential grown(torch::nn::Linear(6, 4));
+  auto optimizer = std::make_unique<torch::optim::SGD>(model->parameters(), 0.1);
+  accelerator.prepare(first, model, optimizer, grown);
+  model->replace_head();
+  grown->push_back(torch::nn::Linear(4, 2));
+  optimizer = std::make_unique<torch::optim::SGD>(model->parameters(), 0.1);
+  accelerator.prepare(model, optimizer, grown);
+  accelerator.save_state(folder / "c");
+  const std::string text = manifest_of(folder / "c");
+  EXPECT_NE(text.find("model_2.safetensors"), std::string::npos) << text;  // in the order of their first preparation
+  EXPECT_EQ(text.find("model_3.safetensors"), std::string::npos) << text;
+  const auto weights = clones(model->parameters());
+  {
+    torch::NoGradGuard no_grad;
+    for (auto& p : model->parameters()) {
+      p.zero_();
+    }
+  }
+  accelerator.load_state(folder / "c");
+  EXPECT_EQ(toys::distance(weights, model->parameters()), 0);
+}
+
 TEST(Checkpoint, ModelsThatOnlyAnOptimizerKnows) {
   accelerate::Accelerator accelerator;
   TemporaryFolder folder;
@@ -515,6 +591,46 @@ TEST(Checkpoint, RanksThatDifferAllThrow) {
   }
   EXPECT_NE(toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("differs between ranks"),
             std::string::npos);
+}
+
+TEST(Checkpoint, ARefusalOfTheProgramsOwnChangesNothing) {
+  accelerate::Accelerator accelerator;
+  TemporaryFolder folder;
+  const accelerate::detail::Attempt test;  // takes back what is registered here
+  static bool refuses = false;
+  refuses = false;
+  accelerator.register_for_checkpointing(
+      [](torch::serialize::OutputArchive& archive) { archive.write("value", c10::IValue(int64_t{1})); },
+      [](torch::serialize::InputArchive&) { TORCH_CHECK(!refuses, "not mine"); });
+  Sequential model = toys::perceptron();
+  auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(toys::Numbers(9), 3);
+  accelerator.prepare(model, loader);
+  for (auto& batch : *loader) {
+    EXPECT_FALSE(batch.empty());
+    accelerator.save_state(folder / "c");
+    break;
+  }
+  const auto count = [&] {
+    int batches = 0;
+    for (auto& batch : *loader) {
+      batches += !batch.empty();
+    }
+    return batches;
+  };
+  {
+    torch::NoGradGuard no_grad;
+    model->parameters()[0].fill_(5);
+  }
+  refuses = accelerator.is_last_process();  // on one rank
+  const std::string error = toys::error_of([&] { accelerator.load_state(folder / "c"); });
+  EXPECT_NE(error.find("not mine"), std::string::npos) << error;
+  EXPECT_EQ(model->parameters()[0][0][0].item<float>(), 5);
+  EXPECT_EQ(count(), 3);  // not the rest of the saved epoch
+  refuses = false;
+  accelerator.load_state(folder / "c");
+  EXPECT_NE(model->parameters()[0][0][0].item<float>(), 5);
+  EXPECT_EQ(count(), 2);
+  test.undo();
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <torch/torch.h>
 
 #include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "toys.h"
 
 namespace {
@@ -97,6 +99,34 @@ TEST(LocalSGD, AnExceptionIsNotHeldUp) {
   }
   EXPECT_THROW(accelerate::LocalSGD(accelerator, model, 0), c10::Error);
   accelerator.wait_for_everyone();
+}
+
+TEST(LocalSGD, ACheckpointNeedsAnAverage) {
+  accelerate::Accelerator accelerator;
+  TemporaryFolder folder;
+  Sequential model = model_of_the_test();
+  torch::optim::SGD optimizer(model->parameters(), 0.05);
+  accelerator.prepare(model, optimizer);
+  const bool alone = accelerator.num_processes() == 1;
+  {
+    accelerate::LocalSGD local_sgd(accelerator, model, 2);
+    EXPECT_TRUE(local_sgd.averaged());
+    accelerator.save_state(folder / "c");
+    for (int64_t step = 1; step <= 4; ++step) {
+      optimizer.zero_grad();
+      accelerator.backward(loss_of(model, step, accelerator.process_index()));
+      optimizer.step();
+      const std::string error = toys::error_of([&] { accelerator.save_state(folder / "c"); });
+      EXPECT_EQ(error.find("every rank has a model of its own") == std::string::npos, alone) << error;
+      local_sgd.step();
+      EXPECT_EQ(local_sgd.averaged(), alone || step % 2 == 0);
+      EXPECT_EQ(toys::error_of([&] { accelerator.save_state(folder / "c"); }) == "no error", local_sgd.averaged());
+    }
+    accelerator.backward(loss_of(model, 5, accelerator.process_index()));
+    accelerator.load_state(folder / "c");
+    EXPECT_TRUE(local_sgd.averaged());
+  }
+  accelerator.save_state(folder / "c");
 }
 
 }  // namespace

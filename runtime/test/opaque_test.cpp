@@ -272,4 +272,32 @@ TEST_F(Opaque, TensorsOfAllTypesTravel) {
   }
 }
 
+TEST_F(Opaque, WhatABatchHasAsAWholeIsEqualInARound) {
+  const auto source = [](double second) {
+    std::vector<Sample> batches;
+    for (int64_t i = 0; i < 6; ++i) {  // whole rounds of one, two and three
+      batches.push_back(sample(2 * i, 2));
+    }
+    batches[1].temperature = second;
+    return batches;
+  };
+  const auto run = [&](const std::vector<Sample>& batches) {
+    for (auto& batch : accelerate::dispatch_batches(batches, accelerate::BatchPolicy::PerProcess)) {
+      EXPECT_EQ(batch.image.size(0), 2);
+    }
+  };
+  EXPECT_EQ(toys::error_of([&] { run(source(0.5)); }), "no error");
+  const std::string error = toys::error_of([&] { run(source(0.25)); });
+  EXPECT_EQ(error.find("a field that isn't of its rows") == std::string::npos, n == 1) << error;
+  using Pair = std::vector<std::tuple<torch::Tensor, torch::Tensor>>;
+  const auto scaled = [&](double second) {
+    const Pair pairs{{torch::ones({2}), torch::scalar_tensor(1.0)}, {torch::ones({2}), torch::scalar_tensor(second)}};
+    for (auto& pair : accelerate::dispatch_batches(pairs, accelerate::BatchPolicy::PerProcess)) {
+      (void)pair;
+    }
+  };
+  EXPECT_EQ(toys::error_of([&] { scaled(1.0); }), "no error");
+  EXPECT_EQ(toys::error_of([&] { scaled(2.0); }).find("a tensor without rows") == std::string::npos, n == 1);
+}
+
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <functional>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -215,6 +217,46 @@ TEST_F(Position, LoadersAreFoundInTheOrderOfPreparation) {
   b.reset();
   ASSERT_EQ(known.size(), before + 1);
   EXPECT_EQ(known[before], &control(a));
+}
+
+TEST_F(Position, OfADataSetOfAnotherLength) {
+  const auto sorted = [&](auto& loader) {
+    std::vector<double> rows;
+    for (const auto& batch : global_batches(*loader)) {
+      for (const auto row : batch) {
+        rows.push_back(static_cast<double>(row));
+      }
+    }
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  };
+  const auto all = [](int64_t count) {
+    std::vector<double> rows(static_cast<size_t>(count));
+    std::iota(rows.begin(), rows.end(), 0.0);
+    return rows;
+  };
+  for (const size_t workers : {0, 2}) {
+    const auto make = [&](size_t rows) {
+      return accelerate::make_data_loader(numbers(rows), torch::data::DataLoaderOptions(4).workers(workers));
+    };
+    auto loader = make(12);
+    std::string middle;
+    for (auto& batch : *loader) {
+      (void)batch;
+      middle = middle.empty() ? saved(control(loader)) : middle;
+    }
+    const std::string end = saved(control(loader));
+    for (const size_t rows : {8, 20}) {  // a new epoch has all of the new rows
+      auto other = make(rows);
+      const std::string error = toys::error_of([&] { load(control(other), middle); });
+      EXPECT_NE(error.find("of size 12, and this loader's has " + std::to_string(rows)), std::string::npos) << error;
+      EXPECT_EQ(sorted(other), all(static_cast<int64_t>(rows)));
+      load(control(other), end);
+      EXPECT_EQ(number(saved(control(other)), "epoch"), 1);
+      EXPECT_EQ(sorted(other), all(static_cast<int64_t>(rows)));
+      EXPECT_EQ(sorted(other), all(static_cast<int64_t>(rows)));
+    }
+  }
 }
 
 }  // namespace

@@ -96,4 +96,29 @@ TEST(Prepare, Devices) {
   EXPECT_EQ(accelerator.is_main_process(), accelerator.process_index() == 0);
 }
 
+TEST(Prepare, WhatIsntPlacedStaysWhereItIs) {
+  accelerate::Accelerator accelerator;
+  const torch::Device before = accelerator.device();
+  // A device that every machine has; with other ranks nothing can be sent from it, so nothing goes there.
+  accelerator.device(torch::Device(torch::kMeta));
+  const bool alone = accelerator.num_processes() == 1;
+  Plain moved, staying;
+  auto tensor = torch::zeros({2}, torch::requires_grad());
+  torch::optim::SGD optimizer(staying.parameters(), 0.1);
+  auto all = accelerator.prepare({alone, false, true, false}, moved, staying, optimizer, tensor);
+  static_assert(std::is_same_v<decltype(all), std::tuple<Plain&, Plain&, torch::optim::SGD&, torch::Tensor&>>);
+  EXPECT_EQ(moved.parameters()[0].is_meta(), alone);
+  EXPECT_TRUE(staying.parameters()[0].is_cpu());
+  EXPECT_TRUE(tensor.is_cpu());
+  const accelerate::DevicePlacement none{false};
+  accelerator.prepare(none, &staying);
+  EXPECT_TRUE(staying.parameters()[0].is_cpu());
+  EXPECT_NE(toys::error_of([&] { accelerator.prepare({true, false}, staying); }).find("2 placements for 1 arguments"),
+            std::string::npos);
+  accelerator.device(before);
+  accelerator.backward(staying.forward(torch::ones({1, 2})).sum());  // it is trained all the same
+  const auto gradient = staying.layer->weight.grad();
+  EXPECT_TRUE(torch::equal(accelerator.broadcast(gradient), gradient));
+}
+
 }  // namespace

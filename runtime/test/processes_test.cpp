@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -137,6 +138,58 @@ TEST_F(Processes, PaddingAnUndefinedTensorThrowsOnAllRanks) {
   const auto x = accelerator.is_last_process() ? torch::Tensor() : torch::ones({2});
   EXPECT_NE(toys::error_of([&] { accelerator.pad_across_processes(x); }).find("undefined"), std::string::npos);
   EXPECT_EQ(accelerator.reduce(1), accelerator.num_processes());
+}
+
+TEST_F(Processes, ContainersArePadded) {
+  using Nested = std::map<std::string, std::vector<torch::Tensor>>;
+  const Nested mine{{"a", {torch::ones({r + 1, 2}), torch::scalar_tensor(r)}}, {"b", {torch::full({2 * (n - r)}, r)}}};
+  const auto padded = accelerator.pad_across_processes(std::tuple(mine, torch::ones({2, r + 1}), 5), 0, 9);
+  const Nested& map = std::get<0>(padded);
+  EXPECT_TRUE(torch::equal(map.at("a")[0], torch::cat({torch::ones({r + 1, 2}), torch::full({n - r - 1, 2}, 9.0)})));
+  EXPECT_EQ(map.at("a")[1].item<int64_t>(), r);  // without that dimension
+  EXPECT_EQ(map.at("b")[0].size(0), 2 * n);
+  EXPECT_EQ(map.at("b")[0][-1].item<int64_t>(), r == 0 ? 0 : 9);
+  EXPECT_EQ(std::get<1>(padded).size(1), r + 1);
+  EXPECT_EQ(std::get<2>(padded), 5);
+  const auto [a, b] = accelerator.pad_across_processes(torch::ones({r + 1}), torch::ones({n - r, 2}));
+  EXPECT_EQ(a.size(0), n);
+  EXPECT_EQ(b.size(0), n);
+  EXPECT_EQ(accelerator.pad_across_processes(std::vector<int>{1, 2}), (std::vector<int>{1, 2}));  // no tensors at all
+  if (n > 1) {
+    const std::vector<torch::Tensor> uneven(r == 1 ? 1 : 2, torch::ones({1}));
+    EXPECT_THROW(accelerator.pad_across_processes(uneven), c10::Error);
+  }
+}
+
+TEST_F(Processes, ContainersAreBroadcast) {
+  const int64_t last = n - 1;
+  EXPECT_EQ(accelerator.broadcast("rank " + std::to_string(r), last), "rank " + std::to_string(last));
+  const std::map<std::string, std::vector<torch::Tensor>> mine{
+      {"key " + std::to_string(r), std::vector<torch::Tensor>(static_cast<size_t>(r + 1), torch::full({r + 1}, r))}};
+  const auto theirs = accelerator.broadcast(mine, last);  // keys, numbers of tensors and shapes differ
+  ASSERT_EQ(theirs.count("key " + std::to_string(last)), 1U);
+  ASSERT_EQ(static_cast<int64_t>(theirs.begin()->second.size()), n);
+  for (const auto& x : theirs.begin()->second) {
+    EXPECT_TRUE(torch::equal(x, torch::full({n}, last)));
+  }
+  const auto weight = torch::full({2}, 1.5 + static_cast<double>(r), torch::requires_grad());
+  const auto [x, name, number, example] =
+      accelerator.broadcast(weight, std::string(static_cast<size_t>(r), 'x'), 0.25 * static_cast<double>(r + 1),
+                            torch::data::Example<>(torch::full({r + 1}, r), torch::Tensor()));
+  EXPECT_TRUE(torch::equal(x, torch::full({2}, 1.5)));
+  EXPECT_EQ(name, "");
+  EXPECT_EQ(number, 0.25);
+  EXPECT_EQ(example.data.numel(), 1);
+  EXPECT_FALSE(example.target.defined());
+  if (n > 1) {
+    x.detach().zero_();
+    EXPECT_EQ(weight[0].item<double>(), 1.5 + static_cast<double>(r));  // fresh on its own rank, too
+    // What can't be sent throws on all ranks, and the next collective works.
+    const auto sparse = torch::ones({2, 2}).to_sparse();
+    EXPECT_THROW(accelerator.broadcast(std::vector<torch::Tensor>{sparse}), c10::Error);
+    EXPECT_THROW(accelerator.broadcast(std::string("x"), n), c10::Error);
+    EXPECT_EQ(accelerator.reduce(1), n);
+  }
 }
 
 }  // namespace

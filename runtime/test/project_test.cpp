@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "toys.h"
 
 namespace {
@@ -101,6 +102,45 @@ TEST_F(Project, CheckpointsAreNumberedAndLimited) {
   }
 }
 
+TEST_F(Project, FoldersOfOthersArentRotatedAway) {
+  const std::string all = folder_ + "/checkpoints/";
+  const auto touch = [&](const std::string& name) {
+    mkdir((all + name).c_str(), 0777);
+    std::ofstream(all + name + "/thesis.txt") << "mine";
+  };
+  const std::string first = accelerator_.save_state();
+  const int64_t number = std::stoll(first.substr(first.rfind('_') + 1));
+  const auto name = [](int64_t i) { return "checkpoint_" + std::to_string(i); };
+  if (accelerator_.is_main_process()) {
+    touch("checkpoint_0");                          // no checkpoint
+    touch(name(number));                            // a note in one
+    touch(".mine.removed");                         // not what this library leaves
+    mkdir((all + name(number + 2)).c_str(), 0777);  // empty, and in the way
+  }
+  accelerator_.wait_for_everyone();
+  const std::string latest = accelerator_.latest_checkpoint();
+  EXPECT_EQ(latest.substr(latest.rfind('/') + 1), name(number));
+  EXPECT_NO_THROW(accelerator_.load_state());
+  for (int64_t i = 3; i < 7; ++i) {
+    const std::string saved = accelerator_.save_state();
+    EXPECT_EQ(saved.substr(saved.rfind('/') + 1), name(number + i));
+    if (i == 5 && accelerator_.is_main_process()) {  // damaged: it doesn't stand for one that is kept
+      std::ofstream(saved + "/manifest.json") << "{}";
+    }
+  }
+  if (accelerator_.is_main_process()) {
+    const std::vector<std::string> names = names_in(all);
+    for (const std::string& there : {std::string("checkpoint_0"), name(number), name(number + 2), name(number + 4),
+                                     name(number + 5), name(number + 6)}) {
+      EXPECT_EQ(std::count(names.begin(), names.end(), there), 1) << there;
+    }
+    EXPECT_EQ(std::count(names.begin(), names.end(), name(number + 3)), 0);
+    for (const std::string& there : {std::string("checkpoint_0"), name(number), std::string(".mine.removed")}) {
+      EXPECT_EQ(read(all + there + "/thesis.txt"), "mine");
+    }
+  }
+}
+
 TEST_F(Project, TextTrackers) {
   accelerator_.init_trackers("run",
                              {{"lr", 0.1}, {"layers", int64_t{3}}, {"deep", true}, {"name", std::string("a\"b")}});
@@ -131,6 +171,37 @@ TEST_F(Project, TextTrackers) {
   EXPECT_NE(toys::error_of([&] { accelerator_.get_tracker("wandb"); }).find("there are: csv jsonl tensorboard"),
             std::string::npos);
   accelerator_.end_training();
+}
+
+TEST_F(Project, LogsGoOnAfterAResume) {
+  TemporaryFolder folder;
+  const std::string path = folder_ + "/resumed/metrics.jsonl";
+  const auto append = [&](const std::string& text) {
+    if (accelerator_.is_main_process()) {
+      std::ofstream(path, std::ios::app) << text;
+    }
+  };
+  accelerator_.init_trackers("resumed");
+  accelerator_.log({{"x", 0}});
+  accelerator_.log({{"x", 1}});
+  accelerator_.save_state(folder / "c");
+  accelerator_.end_training();
+  append("{\"step\":2,\"x");  // of a program that was ended while it wrote
+  accelerator_.load_state(folder / "c");
+  accelerator_.init_trackers("resumed");
+  accelerator_.log({{"x", 2}});
+  accelerator_.load_state(folder / "c");  // while they run
+  accelerator_.log({{"x", 3}});
+  accelerator_.end_training();
+  append("{\"step\":7}");                 // whole, but for its line end
+  accelerator_.init_trackers("resumed");  // another run begins at 0
+  accelerator_.log({{"x", 4}});
+  accelerator_.end_training();
+  if (accelerator_.is_main_process()) {
+    EXPECT_EQ(read(path),
+              "{\"step\":0,\"x\":0.0}\n{\"step\":1,\"x\":1.0}\n{\"step\":2,\"x\":2.0}\n"
+              "{\"step\":2,\"x\":3.0}\n{\"step\":7}\n{\"step\":0,\"x\":4.0}\n");
+  }
 }
 
 /// CRC-32C bit by bit, and the mask: from the formats' descriptions, not from the library.

@@ -115,6 +115,31 @@ class ACCELERATE_API Accelerator : public Project {
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;
 
+  /// The same, but only those arguments are moved for which `placement` says true, which must be as many:
+  /// prepare({true, false, true}, model, teacher, optimizer).
+  template <typename... Args>
+  detail::Prepared<Args...> prepare(DevicePlacement placement, Args&&... args) const {
+    static_assert(sizeof...(Args) > 0, "accelerate: prepare() takes at least one argument");
+    if (placement.of.size() != sizeof...(Args)) {
+      detail::throw_placements(placement.of.size(), sizeof...(Args));
+    }
+    detail::Preparation preparation;
+    std::size_t i = 0;
+    (detail::collect_placed(preparation, args, placement.of[i++]), ...);
+    detail::prepare(preparation);
+    return detail::Prepared<Args...>(std::forward<Args>(args)...);
+  }
+
+  /// Forgets all that was prepared, with the memory that is held for it (buckets of gradients, windows), and counts
+  /// backward() from 0 again; also lets go of `objects`: pointers and module holders, which become empty. What is still
+  /// to be trained has to be prepared again. What was registered for checkpointing stays, as in Accelerate. LibTorch's
+  /// CUDA allocator keeps what is freed for the process's next tensors. All ranks must call it.
+  template <typename... Objects>
+  void free_memory(Objects&... objects) const {
+    detail::free_memory();
+    ((objects = nullptr), ...);
+  }
+
   // --- Training control: accumulation, precision, clipping
 
   /// Gradient accumulation: `Options::gradient_accumulation_steps` batches (a window) make one step. Alone as well.
@@ -262,11 +287,19 @@ class ACCELERATE_API Accelerator : public Project {
     return num_processes() == 1 ? inputs : detail::split(inputs, apply_padding);
   }
 
-  /// The tensor, made as long along `dim` as the longest of all ranks with `pad_index` behind it, or before it. Alone:
-  /// the argument. (collective)
-  torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim = 0, const torch::Scalar& pad_index = 0,
-                                     bool pad_first = false) const {
-    return detail::pad_across_processes(x, dim, pad_index, pad_first);
+  /// The tensor, made as long along `dim` as the longest of all ranks with `pad_index` behind it, or before it. Of
+  /// tuples, vectors, maps, optionals and what has BatchFields, every tensor, each to its own longest; those without
+  /// such a dimension, and what isn't a tensor, stay as they are. Throws if a tensor has another number of dimensions
+  /// on another rank, or a single one no such dimension. Alone: the argument. (collective, once for all)
+  template <typename Value>
+  Value pad_across_processes(const Value& x, int64_t dim = 0, const torch::Scalar& pad_index = 0,
+                             bool pad_first = false) const {
+    return detail::pad(x, dim, pad_index, pad_first);
+  }
+  /// The same of several along dimension 0, with zeros: auto [a, b] = pad_across_processes(a, b).
+  template <typename... Tensors>
+  auto pad_across_processes(const torch::Tensor& first, const torch::Tensor& second, const Tensors&... more) const {
+    return pad_across_processes(std::tuple<torch::Tensor, torch::Tensor, Tensors...>(first, second, more...));
   }
 
   // --- End of training control
@@ -375,8 +408,8 @@ class ACCELERATE_API Accelerator : public Project {
   /// The same without the rows of ghosts, and without those that only fill up a last round (even_batches), so that
   /// every sample counts once. Of the batch in hand: to be called in the loop. Behind a loop that had such rows on any
   /// rank it takes the last batch's rows only, and throws on all ranks if given others, such as those that were
-  /// collected in the loop, of which it doesn't know which ones to drop; these, known by their number, also behind other
-  /// loops and when the loader has gone.
+  /// collected in the loop, of which it doesn't know which ones to drop; these, known by their number, also behind
+  /// other loops and when the loader has gone.
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const {
     return detail::gather(rows, /*drop_ghosts=*/true);
   }
@@ -391,11 +424,22 @@ class ACCELERATE_API Accelerator : public Project {
     return std::tuple{gather_for_metrics(first), gather_for_metrics(second), gather_for_metrics(more)...};
   }
 
-  /// The value of rank `from_process`, fresh, on all ranks: a tensor or a number. Throws on all ranks if shapes
-  /// or types differ. (collective)
+  /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes and types, or it throws
+  /// on all ranks) or a number; strings,
+  /// enumerators, tuples, pairs, vectors, maps and optionals of such, and structures with BatchFields (see batch.h),
+  /// whose tensors and lists may have other shapes and lengths on other ranks. Detached. Alone: the argument itself.
+  /// (collective; containers travel together)
   template <typename Value>
   Value broadcast(const Value& x, int64_t from_process = 0) const {
     return detail::broadcast(x, from_process);
+  }
+
+  /// The same of several, of the main process, together, as a tuple: auto [x, name] = broadcast(x, name). Where the
+  /// second of two is an integer it is a rank: give it as broadcast(std::tuple(x, n)).
+  template <typename First, typename Second, typename... More,
+            std::enable_if_t<(sizeof...(More) > 0) || !std::is_integral_v<Second>, int> = 0>
+  std::tuple<First, Second, More...> broadcast(const First& first, const Second& second, const More&... more) const {
+    return broadcast(std::tuple<First, Second, More...>(first, second, more...));
   }
 
   /// Returns when all ranks have come here. (collective)
@@ -433,7 +477,8 @@ class ACCELERATE_API Accelerator : public Project {
   }
 
   /// The name under which to open an output file that there is to be one of: `path` on the main process,
-  /// the null device on the others, so that what is written there needs no guard.
+  /// the null device on the others, so that what is written there needs no guard. It waits for nobody: to write over a
+  /// file that other processes may still be reading, call wait_for_everyone() first.
   std::string main_process_file(const std::string& path) const { return is_main_process() ? path : "/dev/null"; }
 
   /// torch::save(value, target...), or archive.save_to(path). A file is written by the main process alone, under

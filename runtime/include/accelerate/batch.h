@@ -6,13 +6,15 @@
 /// Known are tensors; torch::data examples, tuples, pairs and arrays of what is known, whose parts all have the
 /// batch's rows; maps, whose values have them; optionals; vectors. A vector of tensors has the rows in each of its
 /// tensors (as in Accelerate); any other vector (of examples, numbers, strings, ...) has one row an element. Tensors
-/// of no dimensions, and anything else, belong to the batch as a whole.
+/// of no dimensions, and anything else, belong to the batch as a whole: batches that are joined
+/// (BatchPolicy::PerProcess where one process reads for all) must have equal ones, or the join throws.
 
 #include <accelerate/export.h>
 #include <torch/data/example.h>
 #include <torch/types.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -193,6 +195,23 @@ void slice_rows(T& x, int64_t begin, int64_t rows, int64_t dim) {
   }
 }
 
+template <typename T, typename = void>
+inline constexpr bool is_comparable = false;
+template <typename T>
+inline constexpr bool is_comparable<
+    T, std::enable_if_t<std::is_convertible_v<decltype(std::declval<const T&>() == std::declval<const T&>()), bool>>> =
+    true;
+
+/// Whether two values are equal; a not-a-number is as another.
+template <typename T>
+bool same_value(const T& a, const T& b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+  } else {
+    return a == b;
+  }
+}
+
 ACCELERATE_API torch::Tensor join_tensors(const std::vector<torch::Tensor*>& parts);
 [[noreturn]] ACCELERATE_API void throw_unlike_parts(const char* what);
 
@@ -249,6 +268,12 @@ void join(const std::vector<T*>& parts) {
     check_alike("optional parts", [](const T& x) { return x.has_value(); });
     if (first) {
       join_each(parts, [](T& part) { return &*part; });
+    }
+  } else if constexpr (is_comparable<T>) {
+    for (const T* part : parts) {
+      if (!same_value(*part, first)) {
+        throw_unlike_parts("values of a field that isn't of its rows");
+      }
     }
   }
 }

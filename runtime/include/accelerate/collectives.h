@@ -4,6 +4,7 @@
 /// what is here packs and unpacks them with their types kept.
 
 #include <accelerate/batch.h>
+#include <accelerate/dispatch.h>
 #include <accelerate/export.h>
 #include <torch/types.h>
 
@@ -287,16 +288,30 @@ Value broadcast(const Value& x, int64_t from_process) {
   if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
     return broadcast_tensor(x, from_process);
   } else {
-    static_assert(is_number<Value>, "accelerate: broadcast() takes tensors and numbers");
+    static_assert(is_sendable<Value>(),
+                  "accelerate: broadcast() takes tensors, numbers, enumerators and strings, and tuples, vectors, maps, "
+                  "optionals and structures with accelerate::BatchFields of them (default-constructible)");
     if (alone()) {
       return x;
     }
-    auto bytes = torch::empty({static_cast<int64_t>(sizeof(Value))}, torch::kUInt8);
-    std::memcpy(bytes.data_ptr(), &x, sizeof(Value));
-    bytes = broadcast_tensor(bytes, from_process);
-    Value result;
-    std::memcpy(&result, bytes.data_ptr(), sizeof(Value));
-    return result;
+    if constexpr (!is_number<Value>) {
+      PackedBatch packed;
+      if (rank() == from_process) {
+        pack(x, packed);
+      }
+      broadcast_packed(packed, from_process);
+      Value result(x);  // with what isn't tied
+      BatchReader reader(packed);
+      unpack(result, reader);
+      return result;
+    } else {
+      auto bytes = torch::empty({static_cast<int64_t>(sizeof(Value))}, torch::kUInt8);
+      std::memcpy(bytes.data_ptr(), &x, sizeof(Value));
+      bytes = broadcast_tensor(bytes, from_process);
+      Value result;
+      std::memcpy(&result, bytes.data_ptr(), sizeof(Value));
+      return result;
+    }
   }
 }
 

@@ -144,6 +144,9 @@ struct ReadStep {
 /// Throws on all ranks if it couldn't be read. (collective)
 ACCELERATE_API void send_step(ReadStep& step);
 
+/// What rank `from_process` has packed, on all ranks. (collective)
+ACCELERATE_API void broadcast_packed(PackedBatch& values, int64_t from_process);
+
 /// torch::data hands out a batch of an unstacked data set as a vector of its rows, even where these are tensors.
 enum class ListMeaning { rows, by_type };
 

@@ -106,7 +106,8 @@ class InPlaceFeed final : public D, public LoaderControl {
     }
     archive.write("in_place", torch::scalar_tensor(true), /*is_buffer=*/true);
   }
-  void load_position(torch::serialize::InputArchive& archive) override {
+  void load_position(torch::serialize::InputArchive& archive) override { check_position(archive); }
+  void check_position(torch::serialize::InputArchive& archive) const override {
     torch::Tensor in_place;
     if (!archive.try_read("in_place", in_place, /*is_buffer=*/true)) {
       throw_no_position();

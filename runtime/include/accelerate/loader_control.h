@@ -35,6 +35,9 @@ class ACCELERATE_API LoaderControl {
   /// Makes the next begin() go on from there: with the rest of that pass, without drawing anything, or with the next
   /// pass if that one had been read to its end. Also on another number of ranks.
   virtual void load_position(torch::serialize::InputArchive& archive) = 0;
+
+  /// Throws what load_position() would, and changes nothing.
+  virtual void check_position(torch::serialize::InputArchive& archive) const = 0;
 };
 
 /// The loaders that were prepared and are alive, in the order of their preparation, which is the same on all ranks.

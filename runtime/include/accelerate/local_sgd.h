@@ -13,14 +13,19 @@
 namespace accelerate {
 namespace detail {
 
-/// Replaces parameters by their mean over the ranks. (collective)
-ACCELERATE_API void average_parameters(const std::vector<torch::Tensor>& parameters);
+/// Replaces parameters by their mean over the ranks. `local_sgd`: whose they are. (collective)
+ACCELERATE_API void average_parameters(const std::vector<torch::Tensor>& parameters, const void* local_sgd);
+ACCELERATE_API void begin_local_sgd(const void* local_sgd);
+ACCELERATE_API void end_local_sgd(const void* local_sgd);
+ACCELERATE_API bool is_averaged(const void* local_sgd);
 
 }  // namespace detail
 
 /// As long as it lives, backward() of `model` sends no gradients; step(), called after each optimizer step, averages
 /// its parameters over the ranks every `local_sgd_steps` times, and the destructor does so at the end. Less traffic,
-/// but not the single process's training. Optimizers' own state stays each rank's. (collective: step(), the end)
+/// but not the single process's training. Optimizers' own state stays each rank's, so a checkpoint, which has the main
+/// process's, isn't gone on from bit for bit; save_state() throws where the models aren't averaged().
+/// (collective: step(), the end)
 ///
 ///   accelerate::LocalSGD local_sgd(accelerator, model, 8);
 ///   for (auto& batch : *loader) { ...; optimizer.step(); local_sgd.step(); }
@@ -37,11 +42,16 @@ class LocalSGD {
       detail::collect(chosen, model);
       parameters_ = detail::parameters_of(chosen);
       no_sync_.emplace(parameters_);
+      detail::begin_local_sgd(this);
     }
   }
   ~LocalSGD() noexcept(false) {
-    if (no_sync_ && std::uncaught_exceptions() == exceptions_) {
-      detail::average_parameters(parameters_);
+    if (!no_sync_) {
+      return;
+    }
+    detail::end_local_sgd(this);
+    if (std::uncaught_exceptions() == exceptions_) {
+      detail::average_parameters(parameters_, this);
     }
   }
   LocalSGD(const LocalSGD&) = delete;
@@ -50,9 +60,13 @@ class LocalSGD {
   /// Within a window of accumulate() that goes on: nothing.
   void step() {
     if (no_sync_ && detail::sync_gradients() && ++steps_ % every_ == 0) {
-      detail::average_parameters(parameters_);
+      detail::average_parameters(parameters_, this);
     }
   }
+
+  /// Whether the model is the same on all ranks: there was no backward() since it was averaged. Always true where this
+  /// does nothing (alone, `enabled` is false).
+  bool averaged() const { return !no_sync_ || detail::is_averaged(this); }
 
  private:
   const int64_t every_;

@@ -86,7 +86,8 @@ struct ProjectConfiguration {
   /// save_state() names its checkpoints itself: project_dir/checkpoints/checkpoint_0, checkpoint_1, ...
   bool automatic_checkpoint_naming = false;
   /// With automatic naming, how many checkpoints are kept: once a new one is complete, the oldest beyond this number
-  /// are removed. All, if it isn't set.
+  /// are removed. All, if it isn't set. Only what has an undamaged manifest counts and is removed: other folders of
+  /// such a name, and checkpoints that somebody has put a file into, stay.
   std::optional<int64_t> total_limit;
   /// The number of the first checkpoint. If there are checkpoints of this number or a higher one, numbers go on behind
   /// the highest. (Accelerate begins at 0 again after a resume, and then throws.)
@@ -98,6 +99,9 @@ struct ProjectConfiguration {
 
 /// Options of the process's one state: for the program's first Accelerator.
 struct Options {
+  /// Whether prepare() moves models and tensors to device(), and batches of prepared loaders arrive there. One call of
+  /// prepare() can say it for each of its arguments (DevicePlacement).
+  bool device_placement = true;
   DataLoaderConfiguration dataloader;
   DistributedDataParallelOptions ddp;
   InitProcessGroupOptions init_process_group;

@@ -15,12 +15,25 @@
 #include <torch/types.h>
 
 #include <array>
+#include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-namespace accelerate::detail {
+namespace accelerate {
+
+/// For prepare(), before its other arguments: which of them are moved to device(), one by one (a model, a tensor), or
+/// have their batches brought there (a loader). What isn't stays where it is, and is trained there all the same.
+/// Nothing is moved where Options::device_placement is false.
+struct DevicePlacement {
+  DevicePlacement(std::initializer_list<bool> arguments) : of(arguments) {}
+  std::vector<bool> of;
+};
+
+namespace detail {
 
 /// A scheduler of either kind, which have no base class in common.
 struct Scheduler {
@@ -35,12 +48,18 @@ struct Preparation {
   std::vector<torch::optim::Optimizer*> optimizers;
   std::vector<LoaderControl*> loaders;
   std::vector<Scheduler> schedulers;
+  std::vector<const void*> stays;                          // models, tensors' impls, loaders that aren't moved
   const char* unshareable = nullptr;                       // why a loader that torch::data made can't be shared out
   bool foreign_loader = false;                             // nothing is known of where that one stands
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
 
 ACCELERATE_API void prepare(const Preparation& preparation);
+/// Adds what one argument was; `place`: whether it is moved.
+ACCELERATE_API void append(Preparation& preparation, Preparation&& argument, bool place);
+[[noreturn]] ACCELERATE_API void throw_placements(std::size_t placements, std::size_t arguments);
+/// Forgets what was prepared.
+ACCELERATE_API void free_memory();
 /// The parameters of its models, tensors and optimizers.
 ACCELERATE_API std::vector<torch::Tensor> parameters_of(const Preparation& preparation);
 [[noreturn]] ACCELERATE_API void throw_null_argument(const char* kind);
@@ -152,4 +171,12 @@ void collect(Preparation& preparation, Arg& arg) {
   }
 }
 
-}  // namespace accelerate::detail
+template <typename Arg>
+void collect_placed(Preparation& preparation, Arg& arg, bool place) {
+  Preparation argument;
+  collect(argument, arg);
+  append(preparation, std::move(argument), place);
+}
+
+}  // namespace detail
+}  // namespace accelerate

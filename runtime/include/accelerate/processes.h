@@ -11,6 +11,7 @@
 #include <iterator>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace accelerate {
 
@@ -37,6 +38,23 @@ ACCELERATE_API void set_trigger();
 ACCELERATE_API bool check_trigger();
 ACCELERATE_API torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim, const torch::Scalar& pad_index,
                                                   bool pad_first);
+/// Pads several tensors in place, each to the longest of its own; those without such a dimension stay. (collective)
+ACCELERATE_API void pad_tensors(const std::vector<torch::Tensor*>& tensors, int64_t dim, const torch::Scalar& pad_index,
+                                bool pad_first);
+
+template <typename Value>
+Value pad(const Value& value, int64_t dim, const torch::Scalar& pad_index, bool pad_first) {
+  if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
+    return pad_across_processes(value, dim, pad_index, pad_first);
+  } else {
+    Value result(value);
+    std::vector<torch::Tensor*> tensors;
+    for_each_tensor(result, [&](torch::Tensor& x) { tensors.push_back(&x); });
+    pad_tensors(tensors, dim, pad_index, pad_first);
+    return result;
+  }
+}
+
 /// How often a scheduler is to step after the backward in hand.
 ACCELERATE_API int64_t scheduler_steps();
 

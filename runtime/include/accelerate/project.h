@@ -47,7 +47,8 @@ class Project {
   /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's; one of
   /// torch::data::make_data_loader without workers will do between its epochs. Registered objects have to be equal on
   /// all ranks. In the middle of an epoch, save when the step is complete; within a window of
-  /// accumulate() that isn't, it throws. What isn't part of this is
+  /// accumulate() that isn't, it throws; and while a LocalSGD lives, where its model isn't averaged(). (Optimizers' own
+  /// state, which LocalSGD leaves to each rank, is the main process's.) What isn't part of this is
   /// the program's: loop counters and running sums, generators of its own: register_for_checkpointing().
   std::string save_state(const std::string& output_dir = "") const { return detail::save_state(output_dir); }
 
@@ -62,11 +63,16 @@ class Project {
   /// since these aren't in order even without a checkpoint. On another number of ranks it's the same up to the order of
   /// summation; dropout's masks differ there. All ranks must be able to read the folder.
   ///
+  /// A loader whose data set has another length now begins its next epoch with all of the new rows; in the middle of an
+  /// epoch that can't be, and throws.
+  ///
   /// Every file's checksum is compared first. If anything is missing, damaged or doesn't fit, all ranks throw, naming
-  /// it, and nothing has changed.
+  /// it, and nothing has changed. Registered objects are asked last: if one refuses what it is given, those that were
+  /// registered before it have loaded theirs, and all that was prepared is as it was.
   std::string load_state(const std::string& input_dir = "") const { return detail::load_state(input_dir); }
 
-  /// The folder that load_state() would read: the latest of project_dir/checkpoints; empty if there is none.
+  /// The folder that load_state() would read: the latest of project_dir/checkpoints; empty if there is none. (Folders
+  /// without a manifest are no checkpoints, whatever their names.)
   /// (collective)
   std::string latest_checkpoint() const { return detail::latest_checkpoint(); }
 
@@ -89,7 +95,8 @@ class Project {
   }
 
   /// Gives the values to all trackers, which have them in their files when it returns. `step`: by default one more
-  /// than the last, beginning at 0. Not collective: what is logged is the main process's, so reduce it first.
+  /// than the last, beginning at 0, or where the checkpoint stood that load_state() has read, before init_trackers() or
+  /// since. Not collective: what is logged is the main process's, so reduce it first.
   void log(const std::map<std::string, double>& values, std::optional<int64_t> step = std::nullopt) const {
     detail::log(values, step ? *step : detail::next_log_step());
   }

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -76,13 +77,26 @@ struct ACCELERATE_API Position {
   int64_t batches = 0;  ///< of the original, which were handed out in that pass
   bool in_pass = false;
   int64_t batch_size = 0;
+  int64_t dataset_size = -1;  ///< -1: it doesn't tell
   /// Whole batches go to ranks at their own paces, which have no position in common: a loop that was left in its
   /// middle counts as ended.
   Position to_be_saved(Sharing sharing) const;
   void save(torch::serialize::OutputArchive& archive) const;
-  /// Throws if the saved batch size isn't this one.
-  void load(torch::serialize::InputArchive& archive);
+  /// Throws if the saved batch size isn't this one, or if the data set's size isn't and the pass had begun. Returns
+  /// whether it is the same: otherwise the saved sampler is of another data set.
+  bool load(torch::serialize::InputArchive& archive);
 };
+
+/// For Position::dataset_size. Some data sets throw where they don't know it.
+template <typename D>
+int64_t size_of_dataset(const D& dataset) {
+  try {
+    const std::optional<std::size_t> size = dataset.size();
+    return size ? static_cast<int64_t>(*size) : -1;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
 
 /// Writes "sampler": what its save() writes; nothing, if it throws, as some do that have nothing to save.
 template <typename S>
@@ -170,7 +184,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   void skip_next(int64_t steps) override { skip_ = steps; }
 
   void save_position(torch::serialize::OutputArchive& archive) const override {
-    const Position position = position_.to_be_saved(sharing_);
+    const Position position = here().to_be_saved(sharing_);
     position.save(archive);
     archive.write("random_state", random_state_.defined() ? random_state_ : random_state(), /*is_buffer=*/true);
     // The sampler is ahead of the batches that were handed out; its beginning and their number say it all.
@@ -178,19 +192,30 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   }
 
   void load_position(torch::serialize::InputArchive& archive) override {
-    Position position = position_;
-    position.load(archive);
+    Position position = here();
+    const bool same_data = position.load(archive);
     archive.read("random_state", random_state_, /*is_buffer=*/true);
     torch::serialize::InputArchive sampler;
     archive.read("sampler", sampler);
     if (!sampler.keys().empty()) {
-      sampler_.load(sampler);
+      if (same_data) {
+        sampler_.load(sampler);
+      }
     } else {
       replay(position);
     }
     beginning_.emplace(sampler_);
     position_ = position;
     resuming_ = position.in_pass;
+  }
+
+  void check_position(torch::serialize::InputArchive& archive) const override {
+    const bool same_data = here().load(archive);
+    torch::serialize::InputArchive sampler;
+    archive.read("sampler", sampler);
+    if (same_data && !sampler.keys().empty()) {
+      S(sampler_).load(sampler);
+    }
   }
 
  private:
@@ -205,6 +230,13 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
    private:
     SharedLoader* loader_;
   };
+
+  /// With the data set's size, which is only asked for where it matters: it may take its time.
+  Position here() const {
+    Position position = position_;
+    position.dataset_size = size_of_dataset(*this->main_thread_dataset_);
+    return position;
+  }
 
   /// A step on its way.
   struct Ticket {

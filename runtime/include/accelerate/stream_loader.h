@@ -26,6 +26,7 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
           "that isn't known; specialize accelerate::BatchFields for it");
     }
     position_.batch_size = static_cast<int64_t>(full_options_.batch_size);
+    position_.dataset_size = size_of_dataset(*this->main_thread_dataset_);
     auto feed = std::make_unique<Feed>(std::move(*this->main_thread_dataset_), this);
     feed_ = feed.get();
     this->main_thread_dataset_ = std::move(feed);
@@ -58,6 +59,8 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
     position_ = position;
     resuming_ = position.in_pass;
   }
+
+  void check_position(torch::serialize::InputArchive& archive) const override { Position(position_).load(archive); }
 
  private:
   /// Stands in for the data set: what the base class asks it for, the loader answers.
