@@ -424,9 +424,8 @@ class ACCELERATE_API Accelerator : public Project {
     return std::tuple{gather_for_metrics(first), gather_for_metrics(second), gather_for_metrics(more)...};
   }
 
-  /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes and types, or it throws
-  /// on all ranks) or a number; strings,
-  /// enumerators, tuples, pairs, vectors, maps and optionals of such, and structures with BatchFields (see batch.h),
+  /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes and types, or it
+  /// throws on all ranks) or a number; strings, enumerators, tuples, pairs, vectors, maps and optionals of such, and structures with BatchFields (see batch.h),
   /// whose tensors and lists may have other shapes and lengths on other ranks. Detached. Alone: the argument itself.
   /// (collective; containers travel together)
   template <typename Value>
