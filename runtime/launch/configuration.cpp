@@ -144,6 +144,15 @@ void ApplyDistributedType(const std::string& path, Configuration& configuration,
   }
 }
 
+// What says where a machine stands among others has no meaning for a stronger wish that there be one.
+Configuration MergeMachines(const Configuration& stronger, Configuration weaker) {
+  if (stronger.num_machines == 1 && weaker.num_machines != 1) {
+    weaker.machine_rank.reset();
+    weaker.main_process_ip.reset();
+  }
+  return Merge(stronger, weaker);
+}
+
 }  // namespace
 
 const std::vector<Field>& Fields() {
@@ -360,11 +369,11 @@ std::string FindConfigurationFile(const std::string& config_file, const Environm
 ResolvedConfiguration Resolve(const Configuration& flags, const std::string& config_file, bool no_config,
                               const Environment& environment) {
   ResolvedConfiguration resolved;
-  resolved.configuration = Merge(flags, FromEnvironment(environment));
+  resolved.configuration = MergeMachines(flags, FromEnvironment(environment));
   if (no_config) return resolved;
   resolved.path = FindConfigurationFile(config_file, environment);
   if (resolved.path.empty()) return resolved;
-  resolved.configuration = Merge(resolved.configuration, FromFile(resolved.path, resolved.warnings));
+  resolved.configuration = MergeMachines(resolved.configuration, FromFile(resolved.path, resolved.warnings));
   return resolved;
 }
 

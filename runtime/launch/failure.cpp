@@ -48,4 +48,18 @@ std::string ReadErrorFile(const std::string& path) {
   return message["message"].get<std::string>();
 }
 
+bool IsBacktrace(const std::string& line) {
+  for (const char* words : {"frame #", "Exception raised from ", "C++ CapturedTraceback:"}) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  // "#4 c10::Error::Error(...) from ??:0", behind spaces or the "[rank 1] " of our launcher.
+  std::size_t begin = line.rfind("[rank ", 0) == 0 ? line.find("] ") : 0;
+  if (begin == std::string::npos) return false;
+  begin = line.find_first_not_of(' ', begin == 0 ? 0 : begin + 1);
+  if (begin == std::string::npos || line[begin] != '#') return false;
+  const std::size_t end = line.find_first_not_of("0123456789", begin + 1);
+  return end != std::string::npos && end > begin + 1 && line[end] == ' ' &&
+         line.find(" from ", end) != std::string::npos;
+}
+
 }  // namespace accelerate::launch

@@ -17,4 +17,7 @@ int ExitCode(int status);
 /// and the Python package write. Empty if there is none, or it can't be read.
 std::string ReadErrorFile(const std::string& path);
 
+/// Whether a line is of what c10 prints of where an error came from, whatever stands before it.
+bool IsBacktrace(const std::string& line);
+
 }  // namespace accelerate::launch

@@ -104,7 +104,7 @@ void NameOutputFolder(const Plan& plan) {
   if (std::filesystem::is_directory(folder, error)) Say("what other ranks wrote to standard output is in {}", folder);
 }
 
-GroupCommand MakeGroupCommand(const LaunchOptions& options, const Plan& plan, const std::string& path,
+GroupCommand MakeGroupCommand(const LaunchOptions& options, int restart, const Plan& plan, const std::string& path,
                               const std::vector<std::string>& program, const std::string& error_folder) {
   GroupCommand command;
   command.program = path;
@@ -113,10 +113,11 @@ GroupCommand MakeGroupCommand(const LaunchOptions& options, const Plan& plan, co
   command.timeout = Timeout(options);
   int rank = plan.first_rank();
   for (const Variables& environment : plan.environments) {
-    RankProcess process{rank, rank == 0, environment, fmt::format("{}/rank{}.json", error_folder, rank), ""};
+    RankProcess process{rank, rank == 0, environment, fmt::format("{}/rank{}.json", error_folder, rank), "", false};
     process.environment.emplace_back("TORCHELASTIC_ERROR_FILE", process.error_file);
     if (!options.log_dir.empty() && !process.is_main) {
       process.log_file = fmt::format("{}/rank{}.err", options.log_dir, rank);
+      process.append_log = restart > 0;
     }
     command.processes.push_back(std::move(process));
     ++rank;
@@ -160,7 +161,7 @@ void LaunchOptions::AddTo(CLI::App& command, bool whole) {
   command
       .add_option(BothSpellings("log_dir"), log_dir,
                   "folder where ranks other than 0 write their standard output (rankN.out), and which gets a copy of "
-                  "their stderr (rankN.err)")
+                  "their stderr (rankN.err); restarts add to them")
       ->option_text("FOLDER");
   command
       .add_option(BothSpellings("grace_period"), grace_period,
@@ -171,10 +172,27 @@ void LaunchOptions::AddTo(CLI::App& command, bool whole) {
   command.add_flag("--quiet,-q", quiet, "do not say what is in force; warnings and failures are still shown");
 }
 
+namespace {
+
+// Who asks for GPUs on the command line doesn't want the CPU that a file or the environment speaks of.
+void ChooseGpus(const LaunchOptions& options, Configuration& flags) {
+  const bool names_devices = !flags.gpu_ids.value_or("").empty();
+  if (!options.multi_gpu && !names_devices) return;
+  if (flags.use_cpu.value_or(false)) {
+    Say("warning: --gpu_ids {} is ignored: --cpu hides all of them", *flags.gpu_ids);
+  } else if (!flags.use_cpu) {
+    flags.use_cpu = false;
+    flags.sources["use_cpu"] = options.multi_gpu ? "--multi_gpu" : "--gpu_ids";
+  }
+}
+
+}  // namespace
+
 GroupExit RunProgram(const LaunchOptions& options, const std::vector<std::string>& program,
                      const Variables& environment) {
-  const Configuration flags = options.configuration.Read();
+  Configuration flags = options.configuration.Read();
   CheckOptions(options, flags);
+  ChooseGpus(options, flags);
   const ResolvedConfiguration resolved = Resolve(flags, options.config_file, options.no_config, ProcessEnvironment);
   const Machine machine = {CountCpus(), CountCudaDevices("all")};
   Plan plan = MakePlan(resolved.configuration, machine);
@@ -192,7 +210,7 @@ GroupExit RunProgram(const LaunchOptions& options, const std::vector<std::string
       return {};
     }
     const TemporaryFolder errors;
-    const GroupExit exit = RunProcessGroup(MakeGroupCommand(options, plan, path, program, errors.path()));
+    const GroupExit exit = RunProcessGroup(MakeGroupCommand(options, restart, plan, path, program, errors.path()));
     if (exit.exit_code != 0 && options.log_dir.empty()) NameOutputFolder(plan);
     if (exit.exit_code == 0 || exit.stop_signal != 0 || restart == options.max_restarts) return exit;
     Say("restart {} of {}", restart + 1, options.max_restarts);
@@ -206,7 +224,10 @@ void AddLaunchCommand(CLI::App& app, const std::vector<std::string>& program, Ac
   options->AddTo(*command, /*whole=*/true);
   command->footer(
       "A flag overrules the environment (ACCELERATE_NUM_PROCESSES, ...; CUDA_VISIBLE_DEVICES for --gpu_ids), which\n"
-      "overrules the configuration: --config_file, else ./accelerate.yaml, else the file that `config` writes.\n\n"
+      "overrules the configuration: --config_file, else ./accelerate.yaml, else the file that `config` writes. "
+      "--multi_gpu\n"
+      "and --gpu_ids overrule a use_cpu of these, --num_machines 1 the machine_rank and main_process_ip of a "
+      "cluster.\n\n"
       "Rank 0 has the terminal; lines of the other ranks begin with [rank 1]. The first rank to fail stops the "
       "others.\nWith --max_restarts they are all started again, with TORCHELASTIC_RESTART_COUNT set; a program goes "
       "on\nfrom its last checkpoint if it asks accelerator.restarts(). On several machines give each launcher the "

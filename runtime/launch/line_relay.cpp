@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "configuration.h"
+#include "failure.h"
 
 namespace accelerate::launch {
 
@@ -29,10 +30,10 @@ void WriteAll(int sink, std::string_view text) {
 
 }  // namespace
 
-LineRelay::LineRelay(int source, int sink, std::string prefix, const std::string& log_file)
+LineRelay::LineRelay(int source, int sink, std::string prefix, const std::string& log_file, bool append)
     : source_(source), sink_(sink), prefix_(std::move(prefix)) {
   if (log_file.empty()) return;
-  log_ = open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  log_ = open(log_file.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0666);
   if (log_ < 0) throw UsageError(fmt::format("cannot write {}: {}", log_file, std::strerror(errno)));
 }
 
@@ -66,7 +67,7 @@ void LineRelay::EmitLine() {
   if (!line_.empty() && line_.back() == '\r') line_.pop_back();
   WriteAll(sink_, prefix_ + line_ + "\n");
   if (log_ >= 0) WriteAll(log_, line_ + "\n");
-  last_lines_.push_back(std::move(line_));
+  if (!IsBacktrace(line_)) last_lines_.push_back(std::move(line_));
   if (last_lines_.size() > kLinesKept) last_lines_.pop_front();
   line_.clear();
 }

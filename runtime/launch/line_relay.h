@@ -11,8 +11,9 @@ namespace accelerate::launch {
 /// several ranks do not mix.
 class LineRelay {
  public:
-  /// `log_file`: gets the lines as well, without the prefix; empty: none. Throws UsageError if it can't be written.
-  LineRelay(int source, int sink, std::string prefix, const std::string& log_file = "");
+  /// `log_file`: gets the lines as well, without the prefix, behind what is in it if `append`; empty: none. Throws
+  /// UsageError if it can't be written.
+  LineRelay(int source, int sink, std::string prefix, const std::string& log_file = "", bool append = false);
   ~LineRelay() { Close(); }
   LineRelay(const LineRelay&) = delete;
   LineRelay& operator=(const LineRelay&) = delete;
@@ -24,6 +25,7 @@ class LineRelay {
 
   bool is_open() const { return source_ >= 0; }
   int source() const { return source_; }
+  /// Without those of backtraces.
   std::vector<std::string> last_lines() const { return {last_lines_.begin(), last_lines_.end()}; }
 
  private:

@@ -106,7 +106,7 @@ class ProcessGroup {
     if (!process.is_main) {
       const std::string prefix = fmt::format("[rank {}] ", rank.number);
       rank.out = std::make_unique<LineRelay>(spawned.out, STDOUT_FILENO, prefix);
-      rank.err = std::make_unique<LineRelay>(spawned.err, STDERR_FILENO, prefix, process.log_file);
+      rank.err = std::make_unique<LineRelay>(spawned.err, STDERR_FILENO, prefix, process.log_file, process.append_log);
     }
     ranks_.push_back(std::move(rank));
     ++running_;

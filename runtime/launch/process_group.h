@@ -14,8 +14,9 @@ struct RankProcess {
   bool is_main =
       false;  // inherits stdin, stdout and stderr; the others' lines pass through the launcher, with a prefix
   std::vector<std::pair<std::string, std::string>> environment;  // set on top of the inherited one
-  std::string error_file;  // where the program writes why it failed; it is told by TORCHELASTIC_ERROR_FILE
-  std::string log_file;    // gets a copy of its stderr; empty: none. Not for the main process
+  std::string error_file;   // where the program writes why it failed; it is told by TORCHELASTIC_ERROR_FILE
+  std::string log_file;     // gets a copy of its stderr; empty: none. Not for the main process
+  bool append_log = false;  // what an earlier life wrote stays
 };
 
 struct GroupCommand {

@@ -81,7 +81,9 @@ void redirect_output(const Environment& environment) {
   }
   make_folders(folder);
   const std::string path = folder + "/rank" + std::to_string(environment.rank) + ".out";
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  // What an earlier life of the job wrote may say why there is another.
+  const int beginning = number("TORCHELASTIC_RESTART_COUNT").value_or(0) > 0 ? O_APPEND : O_TRUNC;
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | beginning | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) {
     std::fprintf(stderr, "[accelerate] rank %lld: can't write %s; this rank's output is dropped\n",
                  static_cast<long long>(environment.rank), path.c_str());

@@ -244,6 +244,24 @@ class ConfigurationFile(LaunchTestCase):
         self.assertEqual(result.stdout, "1\n")
         self.assertIn("[accelerate-cpp] configuration: no file\n", result.stderr)
 
+    def test_gpus_on_the_command_line_overrule_the_cpu_of_a_file(self):
+        self.write("accelerate.yaml", "use_cpu: true\n")
+        program = self.program('echo "$ACCELERATE_USE_CPU $CUDA_VISIBLE_DEVICES"\n')
+        self.assertEqual(self.run_command("launch", program).stdout, "true \n")
+        self.assertEqual(self.run_command("launch", "--gpu_ids", "1", program).stdout, "false 1\n")
+        self.assertEqual(self.run_command("launch", "--multi_gpu", program, CUDA_VISIBLE_DEVICES="2").stdout, "false 2\n")
+        result = self.run_command("launch", "--gpu_ids", "1", "--no_config", program, ACCELERATE_USE_CPU="1")
+        self.assertEqual(result.stdout, "false 1\n")
+        result = self.run_command("launch", "--gpu_ids", "1", "--cpu", program)
+        self.assertEqual(result.stdout, "true \n")
+        self.assertIn("warning: --gpu_ids 1 is ignored: --cpu ", result.stderr)
+
+    def test_one_machine_of_a_cluster(self):
+        self.write("accelerate.yaml", "num_machines: 2\nmachine_rank: 1\nmain_process_ip: 10.0.0.1\nnum_processes: 2\n")
+        program = self.program("echo $MASTER_ADDR\n")
+        result = self.run_command("launch", "--num_machines", "1", "-n", "1", program)
+        self.assertEqual(result.stdout, "127.0.0.1\n", result.stderr)
+
     def test_bad_files(self):
         for text, place in [
             ("num_processes: [1\n", "accelerate.yaml:2:1: "),

@@ -51,5 +51,16 @@ TEST(LineRelay, RemembersTheLastLines) {
   EXPECT_EQ(last_lines.back(), "24");
 }
 
+TEST(LineRelay, RemembersNoBacktraces) {
+  std::string text =
+      "terminate called\n  what():  boom\nException raised from f at a.cpp:1 (most recent call first):\n";
+  text += "C++ CapturedTraceback:\n";
+  for (int i = 4; i < 25; ++i) text += "#" + std::to_string(i) + " c10::Error::Error(std::string) from ??:0\n";
+  text += "frame #0: f + 0x1\n#4 of 7 samples are bad\n";
+  std::vector<std::string> last_lines;
+  Relay({text}, &last_lines);
+  EXPECT_EQ(last_lines, (std::vector<std::string>{"terminate called", "  what():  boom", "#4 of 7 samples are bad"}));
+}
+
 }  // namespace
 }  // namespace accelerate::launch

@@ -157,6 +157,12 @@ class Restarts(LaunchTestCase):
         self.assertEqual(result.returncode, 3)
         self.assertEqual(len(self.read("lives.0").splitlines()), 2)
 
+    def test_logs_of_all_lives_are_kept(self):
+        program = self.program("echo life $TORCHELASTIC_RESTART_COUNT >&2\n" + self.UNLUCKY)
+        for _ in range(2):  # a new job begins anew
+            self.run_command("launch", "-n", "2", "--max_restarts", "2", "--log_dir", "logs", program)
+        self.assertEqual(self.read("logs/rank1.err"), "life 0\nlife 1\nlife 2\n")
+
     def test_the_port_asked_for_is_kept(self):
         with socket.socket() as listener:
             listener.bind(("", 0))

@@ -133,11 +133,6 @@ pid_t Start(std::vector<std::string> command, std::vector<std::string> environme
   _exit(127);
 }
 
-// What c10 prints of where an error came from.
-bool IsBacktrace(const std::string& line) {
-  return line.find("frame #") != std::string::npos || line.find("Exception raised from ") != std::string::npos;
-}
-
 std::vector<std::string> LastLines(const std::string& text, std::size_t most) {
   std::istringstream stream(text);
   std::deque<std::string> lines;
