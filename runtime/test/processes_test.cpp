@@ -15,6 +15,8 @@
 #include <tuple>
 #include <vector>
 
+#include "toys.h"
+
 namespace {
 
 class Processes : public testing::Test {
