@@ -174,16 +174,18 @@ void LaunchOptions::AddTo(CLI::App& command, bool whole) {
 
 namespace {
 
-// Who asks for GPUs on the command line doesn't want the CPU that a file or the environment speaks of.
-void ChooseGpus(const LaunchOptions& options, Configuration& flags) {
+// Who asks for GPUs on the command line doesn't want the CPU that a file or the environment speaks of. True if the
+// flags say so now.
+bool ChooseGpus(const LaunchOptions& options, const Configuration& resolved, Configuration& flags) {
   const bool names_devices = !flags.gpu_ids.value_or("").empty();
-  if (!options.multi_gpu && !names_devices) return;
+  if (!resolved.use_cpu.value_or(false) || (!options.multi_gpu && !names_devices)) return false;
   if (flags.use_cpu.value_or(false)) {
     Say("warning: --gpu_ids {} is ignored: --cpu hides all of them", *flags.gpu_ids);
-  } else if (!flags.use_cpu) {
-    flags.use_cpu = false;
-    flags.sources["use_cpu"] = options.multi_gpu ? "--multi_gpu" : "--gpu_ids";
+    return false;
   }
+  flags.use_cpu = false;
+  flags.sources["use_cpu"] = options.multi_gpu ? "--multi_gpu" : "--gpu_ids";
+  return true;
 }
 
 }  // namespace
@@ -192,8 +194,10 @@ GroupExit RunProgram(const LaunchOptions& options, const std::vector<std::string
                      const Variables& environment) {
   Configuration flags = options.configuration.Read();
   CheckOptions(options, flags);
-  ChooseGpus(options, flags);
-  const ResolvedConfiguration resolved = Resolve(flags, options.config_file, options.no_config, ProcessEnvironment);
+  ResolvedConfiguration resolved = Resolve(flags, options.config_file, options.no_config, ProcessEnvironment);
+  if (ChooseGpus(options, resolved.configuration, flags)) {
+    resolved = Resolve(flags, options.config_file, options.no_config, ProcessEnvironment);
+  }
   const Machine machine = {CountCpus(), CountCudaDevices("all")};
   Plan plan = MakePlan(resolved.configuration, machine);
   Announce(resolved, plan, options.quiet);

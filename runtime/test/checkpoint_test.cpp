@@ -190,10 +190,17 @@ TEST(Checkpoint, SavingChangesNothing) {
   Program saving(5, true, 0), other(5, true, 0);
   torch::manual_seed(6);
   saving.train(2, 3, folder / "c");
+  const auto drawn = torch::randn({8});
   global_step = 0;
   torch::manual_seed(6);
   other.train(2);
-  EXPECT_EQ(saving.losses, other.losses);
+  EXPECT_TRUE(torch::equal(torch::randn({8}), drawn));
+  // Not to the last bit on every machine: what is saved takes memory, and LibTorch's kernels add up a tensor in another
+  // order where it begins at another place of a cache line.
+  ASSERT_EQ(saving.losses.size(), other.losses.size());
+  for (size_t i = 0; i < other.losses.size(); ++i) {
+    EXPECT_NEAR(saving.losses[i], other.losses[i], 1e-5 * other.losses[i]);
+  }
 }
 
 TEST(Checkpoint, ResumesInTheProcessThatSaved) {
@@ -585,12 +592,14 @@ TEST(Checkpoint, RanksThatDifferAllThrow) {
   }
   torch::nn::Linear one(2, 2);
   accelerator.prepare(one);
+  const accelerate::detail::Attempt test;
   if (accelerator.process_index() == 1) {
     accelerate::detail::register_for_checkpointing(
         {[](torch::serialize::OutputArchive&) {}, [](torch::serialize::InputArchive&) {}});
   }
   EXPECT_NE(toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("differs between ranks"),
             std::string::npos);
+  test.undo();
 }
 
 TEST(Checkpoint, ARefusalOfTheProgramsOwnChangesNothing) {
