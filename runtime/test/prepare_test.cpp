@@ -99,9 +99,10 @@ TEST(Prepare, Devices) {
 TEST(Prepare, WhatIsntPlacedStaysWhereItIs) {
   accelerate::Accelerator accelerator;
   const torch::Device before = accelerator.device();
-  // A device that every machine has, and that LibTorch moves nothing to from the host.
+  // A device that every machine has, and to which LibTorch can't move a module: it throws.
   accelerator.device(torch::Device(torch::kMeta));
   Plain staying;
+  EXPECT_THROW(accelerator.prepare(staying), c10::Error);
   auto tensor = torch::zeros({2}, torch::requires_grad());
   torch::optim::SGD optimizer(staying.parameters(), 0.1);
   auto all = accelerator.prepare({false, true, false}, staying, optimizer, tensor);
