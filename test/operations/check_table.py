@@ -209,9 +209,28 @@ def close(a, b):
     return a.shape == b.shape and torch.allclose(a.to(torch.float64), b.to(torch.float64), rtol=1e-7, atol=1e-9, equal_nan=True)
 
 
+def woven(parts, outer):
+    """Rows that were merged with `outer` dimensions' worth of places in front of them, in the whole's order."""
+    return torch.cat([p.reshape(outer, -1, *p.shape[1:]) for p in parts], 1).flatten(0, 1)
+
+
+def outer_of(parts, weights, whole):
+    """By how much rows were merged, None if they weren't."""
+    for outer in range(2, whole.shape[0] // ROWS + 1):
+        fits = whole.shape[0] % (outer * ROWS) == 0 and all(
+            p.dim() == whole.dim() and p.shape[0] * ROWS == whole.shape[0] * w for p, w in zip(parts, weights))
+        if fits and close(woven(parts, outer), whole):
+            return outer
+    return None
+
+
 def put_together(kind, parts, weights, whole):
     """The whole as the placement says, or None if the parts can't be such parts."""
     try:
+        if kind == "W":
+            parts, weights = zip(*[(p, w) for p, w in zip(parts, weights) if w])
+            outer = outer_of(parts, weights, whole)
+            return woven(parts, outer) if outer else None
         if kind.startswith("S"):
             dim = int(kind[2:-1])
             if dim >= whole.dim():
@@ -286,7 +305,7 @@ class Checker:
         if kind == "U":
             if 0 in split:
                 return None
-            for other in ["P", "A", "R"] + ["S(%d)" % d for d in range(whole.dim())]:
+            for other in ["P", "A", "R", "W"] + ["S(%d)" % d for d in range(whole.dim())]:
                 joined = put_together(other, detached, split, whole)
                 if joined is not None and close(joined, whole):
                     self.fits[sample].add(other)
@@ -304,12 +323,17 @@ class Checker:
             return "values differ as %s" % kind
         sums = {n: torch.zeros_like(g) for n, g in grads.items()}
         at = 0
+        outer = outer_of(*zip(*[(p, w) for p, w in zip(detached, split) if w]), whole) if kind == "W" else None
         for rows, part, mine in zip(split, parts, locals_):
             piece = cotangent
             if kind.startswith("S"):
                 dim = int(kind[2:-1])
                 times = cotangent.shape[dim] // ROWS
                 piece = cotangent.narrow(dim, at * times, rows * times)
+            elif kind == "W":
+                times = cotangent.shape[0] // (outer * ROWS)
+                piece = cotangent.reshape(outer, -1, *cotangent.shape[1:]).narrow(1, at * times, rows * times)
+                piece = piece.flatten(0, 1)
             elif kind == "A":
                 piece = cotangent * (rows / ROWS)
             elif kind == "R":

@@ -476,9 +476,9 @@ Value flattened(Value V, int64_t First, int64_t Last, ir::ExprId E) {
   if (From == Side::Unknown || To == Side::Unknown)
     return uncounted(V, E, "flatten");
   if (From == Side::Before && To != Side::Before) {
-    if (F < 0 || V.Woven)
+    if (F != 0 || V.Woven)
       return Value::unknown("flattens a batch that isn't cut along its first dimension", E);
-    V.Dim = uint8_t(F);
+    V.Dim = 0;
     V.Woven = true;
   }
   if (To == Side::Before && F >= 0 && L >= 0)

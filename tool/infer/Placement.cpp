@@ -85,7 +85,7 @@ std::string toString(const Value &V) {
   case Placement::Replicated:
     return "R";
   case Placement::Sharded:
-    return "S(" + std::to_string(V.Dim) + ")";
+    return V.Woven ? "W" : "S(" + std::to_string(V.Dim) + ")";
   case Placement::Extent:
     return "L";
   case Placement::Partial:

@@ -130,7 +130,7 @@ void joinRows(Value &To, const Value &From);
 /// The least placement that both have; Unknown if there is none.
 Value join(const Value &A, const Value &B);
 
-/// `R`, `S(0)`, `P`, `A`, … as `--dump=placements` prints it.
+/// `R`, `S(0)`, `W` (rows, woven with others' places), `P`, `A`, … as `--dump=placements` prints it.
 std::string toString(const Value &V);
 
 /// The value as one computes with it: an extent is a partial sum then.
