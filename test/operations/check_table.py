@@ -305,7 +305,7 @@ class Checker:
         if kind == "U":
             if 0 in split:
                 return None
-            for other in ["P", "A", "R", "W"] + ["S(%d)" % d for d in range(whole.dim())]:
+            for other in ["P", "A", "R"] + ["S(%d)" % d for d in range(whole.dim())]:
                 joined = put_together(other, detached, split, whole)
                 if joined is not None and close(joined, whole):
                     self.fits[sample].add(other)
