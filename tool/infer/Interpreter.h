@@ -66,6 +66,11 @@ void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Int
 
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
+/// A tensor, or a list or tuple of them.
+inline bool holdsTensors(const ir::Type &T) {
+  return T.Kind == ir::TypeKind::Tensor ||
+         (T.Kind == ir::TypeKind::Container && llvm::StringRef(T.Name).contains("at::Tensor"));
+}
 
 class Interpreter {
 public:
@@ -162,6 +167,7 @@ private:
   void points(const Location &L, ir::ExprId To);
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
+  void unname(ir::VarId V);
   void separate(const Location &L);
   bool keepWhole(const Value &V);
 
@@ -242,7 +248,7 @@ private:
   ir::ExprId carrier(ir::ExprId E, bool Inner) const;
   bool isParameter(ir::ExprId E);
   bool isPoint();
-  bool cut(ir::ExprId At, ir::StmtId Loop);
+  bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
   bool turn(ir::ExprId At, unsigned Dim);
   void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const;

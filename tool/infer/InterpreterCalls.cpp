@@ -283,12 +283,9 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   for (size_t I = 0; I < Fn.Params.size() && I < Values.size(); ++I) {
     ir::VarId V = Fn.Params[I];
     Depths[V] = Depth;
-    Alias.erase(V);
-    Elements.erase(V);
-    Elsewhere.erase(V);
+    unname(V);
     points(Location{V, {}}, X.Args[I]);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
-    Copies.erase(V);
     ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
     if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
       Alias[V] = *Places[I];

@@ -179,7 +179,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     if (listsRows(Operand, V) && Row.Kind != Operation::Stack && Row.Kind != Operation::Factory &&
         Row.Kind != Operation::Extent)
       V = Value::unknown("is a list of a batch's rows", Operand);
-    if (T.Kind == TypeKind::Tensor || (T.Kind == TypeKind::Container && StringRef(T.Name).contains("at::Tensor")))
+    if (holdsTensors(T))
       In.Tensors.push_back(V);
   }
   In.InPlace = InPlace;

@@ -268,6 +268,14 @@ bool Interpreter::writesTo(ir::StmtId Body, ir::VarId V) const {
   return Found;
 }
 
+/// A variable begins anew: it names nothing else.
+void Interpreter::unname(ir::VarId V) {
+  Alias.erase(V);
+  Elements.erase(V);
+  Elsewhere.erase(V);
+  Copies.erase(V);
+}
+
 /// `V` is written to where it can't be followed: it has to be the same on every rank there.
 void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes) {
   if (Changes || OwnChoices > 0)
@@ -294,13 +302,10 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       notWhole("it sets something that outlives its batch", E);
     if (From != None)
       Assigned.insert(From);
-    if (V.Kind == Placement::Own) {
-      notWhole("it keeps a value of one batch for later", E);
-    } else if (V.reducible() && CoerceAtAssign.count(From)) {
+    if (V.reducible() && CoerceAtAssign.count(From))
       V = demandReplicated(From, V, "kept beyond its step");
-    } else if (!V.replicated()) {
+    else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
-    }
   }
   if (ofContainer(To))
     V = join(read(*L, E), V);

@@ -242,8 +242,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
 }
 
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.
-bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop) {
-  bool New = Cuts.try_emplace(At, 0).second;
+bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim) {
+  bool New = Cuts.try_emplace(At, Dim).second;
   New |= CutLoops.insert(Loop).second;
   Restart |= New;
   return New;

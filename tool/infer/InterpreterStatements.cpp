@@ -182,10 +182,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     Depths[V] = Depth;
   }
   const ir::Type &T = P.Code.typeOf(V);
-  Alias.erase(V);
-  Elements.erase(V);
-  Elsewhere.erase(V);
-  Copies.erase(V);
+  unname(V);
   PointsTo.erase(Location{V, {}});
   Current.erase(Location{V, {}});
   NoGrads += StringRef(T.Name).ends_with("NoGradGuard") || StringRef(T.Name).ends_with("InferenceMode");
@@ -380,8 +377,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
   L.Nexts.clear();
   if (S.Kind == StmtKind::RangeFor) {
     Depths[S.Var] = Depth;
-    Alias.erase(S.Var);
-    Elements.erase(S.Var);
+    unname(S.Var);
     Value Item;
     switch (L.Loader == None && L.Mode != LoopMode::Fold ? LoopMode::Plain : L.Mode) {
     case LoopMode::Rows:

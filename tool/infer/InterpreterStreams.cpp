@@ -85,8 +85,7 @@ bool Interpreter::realigned(llvm::ArrayRef<Signature> Signatures, const Operands
     return false;
   std::vector<ir::ExprId> Exprs; // of the tensors
   for (ir::ExprId Operand : In.Exprs)
-    if (const ir::Type &T = P.Code.type(Operand);
-        T.Kind == TypeKind::Tensor || (T.Kind == TypeKind::Container && StringRef(T.Name).contains("at::Tensor")))
+    if (holdsTensors(P.Code.type(Operand)))
       Exprs.push_back(Operand);
   if (Exprs.size() != In.Tensors.size())
     return false;
@@ -117,8 +116,7 @@ bool Interpreter::realigned(llvm::ArrayRef<Signature> Signatures, const Operands
       origins(Exprs[I], *Step, Starts, 32);
       for (ir::ExprId Start : Starts)
         if (Start != None && P.Code.Exprs[Start].Where.Editable && !Cuts.count(Start)) {
-          Any |= cut(Start, Step->Statement);
-          Cuts[Start] = Dim;
+          Any |= cut(Start, Step->Statement, Dim);
           Turned.insert(Start);
         }
     }
