@@ -25,6 +25,7 @@ private:
   bool movesBatches(ObjectId Loader) const;
   bool inInitializer(ir::ExprId E);
   void loaders();
+  void openedFiles();
   bool mentionsOurs(ir::ExprId E) const;
   void device(ir::ExprId Value, ir::FuncId Function, bool InInitializer = false);
   void devices();

@@ -287,6 +287,7 @@ Value Interpreter::eval(ir::ExprId E) {
       Out.OwnRows.insert(E);
   }
   fromOutside(E, P.Code.Exprs[E], V);
+  opensFile(E);
   Last[E] = V;
   if (Recording)
     Out.Types[E] = V;

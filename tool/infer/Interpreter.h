@@ -50,6 +50,7 @@ struct Findings {
                                                ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> Once;                   ///< calls that change files, for one process to make
+  std::set<ir::ExprId> Awaited;                ///< paths of files that are written and read
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
@@ -66,6 +67,9 @@ void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Int
 
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
+/// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
+/// files.
+bool differsOrChanges(llvm::StringRef Name);
 /// A tensor, or a list or tuple of them.
 inline bool holdsTensors(const ir::Type &T) {
   return T.Kind == ir::TypeKind::Tensor ||
@@ -167,6 +171,7 @@ private:
   void points(const Location &L, ir::ExprId To);
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
+  bool filledHere(ir::VarId V, int Hops = 3) const;
   void unname(ir::VarId V);
   void separate(const Location &L);
   bool keepWhole(const Value &V);
@@ -201,7 +206,7 @@ private:
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
   Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
   Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
-  Dimensions dimensions(const OperationRow &Row, const Arguments &Args) const;
+  Dimensions dimensions(const OperationRow &Row, const Arguments &Args, ir::ExprId Tensor) const;
   std::optional<int64_t> number(const OperationRow &Row, const Arguments &Args, llvm::StringRef Name) const;
 
   // Modules (InterpreterModules.cpp)
@@ -225,6 +230,16 @@ private:
   bool isBatchSize(ir::ExprId E) const;
   void backward(ir::ExprId E, const ir::Expr &X);
 
+  // Functions that training passes by (InterpreterApart.cpp)
+  struct Body {
+    bool Apart = true;
+    std::vector<ir::FuncId> Calls;
+  };
+  const Body &body(ir::FuncId F) const;
+  const std::set<ir::FuncId> *apart(ir::FuncId F) const;
+  bool passesBy(ir::FuncId F, llvm::ArrayRef<Value> Values, llvm::ArrayRef<std::optional<Location>> Places,
+                const std::optional<Location> &This);
+
   // Loops over a batch's rows (InterpreterFolds.cpp)
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
@@ -236,6 +251,11 @@ private:
   // What differs between processes by itself (InterpreterOutside.cpp)
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
   void agree(ir::ExprId E, const Value &V);
+
+  // Files that a program writes and reads (InterpreterFiles.cpp)
+  void pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) const;
+  const std::set<ir::ExprId> &awaitedFiles() const;
+  void opensFile(ir::ExprId E);
 
   // Batches that no loader made (InterpreterRows.cpp)
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
@@ -266,6 +286,9 @@ private:
   void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
+  std::optional<int64_t> dimension(ir::ExprId E, ir::ExprId Tensor) const;
+  ir::ExprId countsDimensions(ir::ExprId E) const;
+  bool neverChanges(ir::VarId V) const;
   bool numeric(ir::ExprId E) const;
 
   const Program &P;
@@ -308,6 +331,10 @@ private:
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable bool OptionsKnown = false;
+  mutable std::optional<std::set<ir::VarId>> Changed;  ///< variables that are assigned to, or handed to what may write
+  mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
+  mutable std::map<ir::FuncId, Body> Bodies;
+  mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool ModulesKnown = false;
   std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded

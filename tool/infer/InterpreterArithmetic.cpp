@@ -139,6 +139,14 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     note("row-loop", E, L.Kind == Placement::Extent ? L : Rt, rowLoop(Loops.empty() ? None : Loops.back().Statement));
     return Value::of(Placement::Replicated, E);
   }
+  // `x.sizes() == y.sizes()`: of a batch's tensors, which have a rank's rows in common.
+  auto Sizes = [&](ir::ExprId Of, const Value &V) {
+    const ir::Expr &Call = P.Code.Exprs[P.unconverted(Of)];
+    return V.Kind == Placement::Extent && Call.Kind == ExprKind::Call && Call.Object != None &&
+           P.Code.type(Call.Object).Kind == TypeKind::Tensor;
+  };
+  if ((X.Name == "==" || X.Name == "!=") && Sizes(X.Args[0], L) && Sizes(X.Args[1], Rt))
+    return Value::of(Placement::Replicated, E);
   L = nonLinear(L, X.Args[0], "compared");
   Rt = nonLinear(Rt, X.Args[1], "compared");
   if (L.replicated() && Rt.replicated())

@@ -48,21 +48,73 @@ bool Interpreter::mentions(ir::ExprId E, const char *Text, int Levels) const {
   return Found;
 }
 
+/// Whether a variable keeps what it was declared with: nothing assigns to it, counts it up, or may write to it.
+bool Interpreter::neverChanges(ir::VarId V) const {
+  if (P.Code.Vars[V].Field || P.Code.Vars[V].Param)
+    return P.Code.typeOf(V).Const;
+  if (!Changed) {
+    Changed.emplace();
+    auto Changes = [&](ir::ExprId E) {
+      E = E == None ? None : P.unconverted(E);
+      if (E != None && P.Code.Exprs[E].Kind == ExprKind::Ref)
+        Changed->insert(P.Code.Exprs[E].Var);
+    };
+    for (const ir::Expr &X : P.Code.Exprs) {
+      if (X.Kind == ExprKind::Assign || X.Kind == ExprKind::Unknown ||
+          (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--" || X.Name == "&")))
+        llvm::for_each(llvm::ArrayRef(X.Args).take_front(X.Kind == ExprKind::Assign ? 1 : X.Args.size()), Changes);
+      for (size_t I = 0; I != X.Args.size(); ++I)
+        if ((X.Writable >> std::min<size_t>(I, 31)) & 1)
+          Changes(X.Args[I]);
+    }
+    for (const ir::Stmt &S : P.Code.Stmts)
+      if (S.Kind == ir::StmtKind::Decl && P.Code.typeOf(S.Var).Reference && !P.Code.typeOf(S.Var).Const)
+        Changes(S.Value);
+  }
+  return !Changed->count(V);
+}
+
 std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
   const ir::Expr &X = P.Code.Exprs[E];
   if (X.Kind == ExprKind::Unary && X.Name == "-")
     if (auto V = integer(X.Args[0]))
       return -*V;
+  if (X.Kind == ExprKind::Binary && (X.Name == "+" || X.Name == "-"))
+    if (auto L = integer(X.Args[0]), R = L ? integer(X.Args[1]) : std::nullopt; R)
+      return X.Name == "+" ? *L + *R : *L - *R;
   int64_t Result;
   if (X.Kind == ExprKind::Literal && P.Code.type(E).Kind == TypeKind::Integer &&
       !StringRef(X.Name).getAsInteger(10, Result))
     return Result;
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::List || X.Kind == ExprKind::Construct) && X.Args.size() == 1)
     return integer(X.Args[0]);
+  if (ir::ExprId Tensor = countsDimensions(E); Tensor != None)
+    if (auto It = Last.find(Tensor); It != Last.end() && It->second.Kind == Placement::Sharded && It->second.Rank >= 0)
+      return It->second.Rank;
   if (X.Kind == ExprKind::Ref && X.Var != None)
-    if (auto It = R.Init.find(X.Var); It != R.Init.end() && P.Code.typeOf(X.Var).Const)
+    if (auto It = R.Init.find(X.Var); It != R.Init.end() && neverChanges(X.Var))
       return integer(It->second);
   return std::nullopt;
+}
+
+/// The tensor of `x.dim()`.
+ir::ExprId Interpreter::countsDimensions(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  bool Counts = X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Tensor &&
+                (StringRef(X.Name).ends_with("::dim") || StringRef(X.Name).ends_with("::ndimension"));
+  return Counts ? X.Object : None;
+}
+
+/// A dimension of `Tensor`, from the end where it is counted from there: `x.size(x.dim() - 1)`.
+std::optional<int64_t> Interpreter::dimension(ir::ExprId E, ir::ExprId Tensor) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (Tensor != None && X.Kind == ExprKind::Binary && X.Name == "-")
+    if (ir::ExprId Of = countsDimensions(X.Args[0]); Of != None)
+      if (const ir::Expr &A = P.Code.Exprs[P.unconverted(Of)], &B = P.Code.Exprs[P.unconverted(Tensor)];
+          A.Kind == ExprKind::Ref && B.Kind == ExprKind::Ref && A.Var == B.Var)
+        if (auto Behind = integer(X.Args[1]); Behind && *Behind > 0)
+          return -*Behind;
+  return integer(E);
 }
 
 static bool isPrint(StringRef Name) {
@@ -185,7 +237,14 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       Value V = eval(Arg);
       if (V.Func != None) { // a closure that computes the loss, and trains
         Value Loss = inlined(E, X, V.Func, Frames.back().This);
-        if (StringRef(P.Code.type(X.Object).Name).contains("LBFGS"))
+        if (!StringRef(P.Code.type(X.Object).Name).contains("LBFGS"))
+          return Loss;
+        // It decides on the loss how far to go, and whether to go on.
+        P.forEachStmt(P.Code.Functions[V.Func].Body, [&](ir::StmtId S) {
+          if (ir::ExprId Given = P.Code.Stmts[S].Value; P.Code.Stmts[S].Kind == ir::StmtKind::Return && Given != None)
+            Loss = demandReplicated(Given, Last[Given], "what the optimizer decides on");
+        });
+        if (!Loss.replicated())
           note("divergent-training", E, Loss, "decides on a loss of which every rank has its own");
         return Loss;
       } else
@@ -279,6 +338,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   if (llvm::is_contained(Stack, F) || Stack.size() > 40)
     return AllReplicated ? Value::of(Placement::Replicated, E)
                          : Value::unknown("passes through the recursive function `" + Fn.Name + "`", E);
+  if (passesBy(F, Values, Places, This))
+    return Value::of(Placement::Replicated, E);
   Out.Reached.insert(F);
   for (size_t I = 0; I < Fn.Params.size() && I < Values.size(); ++I) {
     ir::VarId V = Fn.Params[I];
@@ -326,6 +387,11 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
   Frames.pop_back();
   Stack.pop_back();
+  // Its own variables are gone: states are copied and joined often, and needn't carry them along.
+  for (auto It = Current.begin(); It != Current.end();) {
+    const ir::Var &V = P.Code.Vars[It->first.Root];
+    It = V.Function == F && !V.Global && !V.Field ? Current.erase(It) : std::next(It);
+  }
   return Result;
 }
 
@@ -432,8 +498,10 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       X.Kind == ExprKind::Call && X.Object != None) {
     // A method of a container of rows, an accessor of a batch.
     StringRef Name = X.Name;
+    std::optional<Location> List = lvalue(X.Object);
+    bool Items = holdsTensors(P.Code.type(X.Object)) && List && List->Path.empty() && filledHere(List->Root);
     if (Name.ends_with("::size"))
-      return Value::of(Placement::Extent, E);
+      return Value::of(Items && !listsRows(X.Object, eval(X.Object)) ? Placement::Replicated : Placement::Extent, E);
     if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||
         Name.ends_with("::back") || Name.ends_with("::value") || Name.ends_with("::data") || Name.ends_with("::get"))
       return Result;

@@ -104,7 +104,8 @@ Interpreter::Arguments Interpreter::arguments(const OperationRow &Row, llvm::Arr
 }
 
 /// The dimensions that an operation runs along or over.
-Interpreter::Dimensions Interpreter::dimensions(const OperationRow &Row, const Arguments &Args) const {
+Interpreter::Dimensions Interpreter::dimensions(const OperationRow &Row, const Arguments &Args,
+                                                ir::ExprId Tensor) const {
   Dimensions D;
   for (const Parameter &Candidate : Row.Parameters) {
     if (Candidate.Name != "dim" && Candidate.Name != "dims")
@@ -116,7 +117,7 @@ Interpreter::Dimensions Interpreter::dimensions(const OperationRow &Row, const A
       return D;
     }
     for (ir::ExprId Item : It->second)
-      if (auto N = integer(Item))
+      if (auto N = dimension(Item, Tensor))
         D.Known.push_back(*N);
       else
         D.Unknown = true;
@@ -237,7 +238,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       for (const Value &V : Values)
         if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
           return V;
-  Dimensions Dims = dimensions(Row, Args);
+  Dimensions Dims = dimensions(Row, Args, In.Exprs.empty() ? None : In.Exprs[0]);
   if (!Row.DropsOut.empty() && AnyLocal &&
       (Row.DropsOut == "always" || (In.Maker != None && saysAnywhere(In.Maker, Row.DropsOut.c_str())) ||
        llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, Row.DropsOut.c_str(), 2); })))
@@ -504,7 +505,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     } else if (Local) {
       note("batch-noise", E, First, "draws random numbers for the rows of a batch");
     }
-    if (First.Kind == Placement::Own)
+    if (!Local)
       notWhole("it draws random numbers", E);
     return Local && !Row.Parameters.empty() && !Dims.All ? along(Result, Dims.Known, E, X.Name) : Result;
   case Operation::Like:

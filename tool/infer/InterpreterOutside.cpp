@@ -51,6 +51,8 @@ static bool makesFolder(StringRef Name) {
       .Default(false);
 }
 
+bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changes(Name) || makesFolder(Name); }
+
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   if (!(changes(X.Name) || (makesFolder(X.Name) && !Statements.count(E))))
     return;

@@ -50,7 +50,7 @@ std::string Interpreter::spelled(ir::ExprId E) const {
 
 uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   if (std::optional<int64_t> N = integer(Count))
-    return *N < 0 ? 0 : isBatchSize(Count) ? BatchRows : named("n:" + std::to_string(*N));
+    return *N < 0 ? 0 : *N == 1 ? NoRows : isBatchSize(Count) ? BatchRows : named("n:" + std::to_string(*N));
   // `x.size(0)`: the rows of x.
   const ir::Expr *X = &P.Code.Exprs[P.unconverted(Count)];
   if (X->Kind == ExprKind::Ref && Hops > 0)
@@ -75,6 +75,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return ownRowsName(E);
   uint32_t First = Last[Operands[0]].Rows;
   StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (X.Kind == ExprKind::Call && !Op && Name == "register_buffer")
+    return Last[Operands.back()].Rows; // what it is given
   if (X.Kind == ExprKind::Call && !Op)
     return ownRowsName(E);
   if (P.Code.type(Operands[0]).Kind != TypeKind::Tensor && P.Code.type(E).Kind == TypeKind::Tensor &&
@@ -125,6 +127,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     std::optional<int64_t> N = Dim(0);
     return Items.empty() ? 0 : N && *N == -1 ? First : rowsNamed(Items[0]);
   }
+  if (Name == "unsqueeze" && Dim(0) == 0) // one, which broadcasts
+    return NoRows;
   if (Name == "flatten" || Name == "squeeze" || Name == "unsqueeze")
     return Dim(0) && *Dim(0) == 0 ? 0 : Name == "flatten" && Items.empty() ? 0 : First;
   if (Name == "cat")

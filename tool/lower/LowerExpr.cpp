@@ -65,15 +65,8 @@ void Lowering::setForwardOf(ir::ExprId Id, QualType ModuleType) {
   }
 }
 
-/// The constructor of a class of the project that `std::make_unique<Class>(…)` runs, if the number of arguments tells.
-const CXXConstructorDecl *Lowering::madeBy(const FunctionDecl *F, unsigned Args) {
-  if (!F || !F->isInStdNamespace() || !F->getDeclName().isIdentifier() ||
-      (F->getName() != "make_unique" && F->getName() != "make_shared"))
-    return nullptr;
-  const TemplateArgumentList *Given = F->getTemplateSpecializationArgs();
-  if (!Given || Given->size() == 0 || Given->get(0).getKind() != TemplateArgument::Type)
-    return nullptr;
-  const CXXRecordDecl *Record = Given->get(0).getAsType()->getAsCXXRecordDecl();
+/// The constructor of a class of the project that runs with so many arguments, if that tells.
+const CXXConstructorDecl *Lowering::constructorOf(const CXXRecordDecl *Record, unsigned Args) {
   Record = Record ? Record->getDefinition() : nullptr;
   if (!Record || !inProject(Record->getLocation()))
     return nullptr;
@@ -87,6 +80,31 @@ const CXXConstructorDecl *Lowering::madeBy(const FunctionDecl *F, unsigned Args)
     Found = Ctor;
   }
   return Found;
+}
+
+/// The same of `std::make_unique<Class>(…)`.
+const CXXConstructorDecl *Lowering::madeBy(const FunctionDecl *F, unsigned Args) {
+  if (!F || !F->isInStdNamespace() || !F->getDeclName().isIdentifier() ||
+      (F->getName() != "make_unique" && F->getName() != "make_shared"))
+    return nullptr;
+  const TemplateArgumentList *Given = F->getTemplateSpecializationArgs();
+  if (!Given || Given->size() == 0 || Given->get(0).getKind() != TemplateArgument::Type)
+    return nullptr;
+  return constructorOf(Given->get(0).getAsType()->getAsCXXRecordDecl(), Args);
+}
+
+/// The same of a holder, `Net model(…)` after `TORCH_MODULE(Net)`: what it is given goes to the module's constructor.
+const CXXConstructorDecl *Lowering::heldBy(const CXXConstructExpr *E) {
+  ir::Type T = Types.classify(E->getType());
+  if (T.Kind != ir::TypeKind::Module || T.Hold != ir::Holding::Holder)
+    return nullptr;
+  const CXXRecordDecl *Module = Types.moduleClass(E->getType());
+  for (const Expr *Arg : E->arguments())
+    if (QualType Given = Arg->IgnoreParenImpCasts()->getType();
+        Given->isNullPtrType() || (Module && Types.moduleClass(Given) == Module)) // nothing, or what was made before
+      return nullptr;
+  unsigned Given = llvm::count_if(E->arguments(), [](const Expr *Arg) { return !isa<CXXDefaultArgExpr>(Arg); });
+  return constructorOf(Module, Given);
 }
 
 ir::ExprId Lowering::callTo(const CallExpr *E) {
@@ -188,7 +206,8 @@ ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
   if (Ctor->isCopyOrMoveConstructor() && E->getNumArgs() >= 1 && !isa<CXXTemporaryObjectExpr>(E))
     return expr(E->getArg(0));
   ir::ExprId Id = make(ExprKind::Construct, E);
-  setCallee(Id, Ctor);
+  const CXXConstructorDecl *Held = heldBy(E);
+  setCallee(Id, Held ? Held : Ctor);
   addArgs(Id, E->arguments());
   return Id;
 }

@@ -72,7 +72,9 @@ private:
   ir::ExprId partOf(ir::ExprId Whole, const clang::Expr *E, unsigned Index);
   ir::ExprId operatorCall(const clang::CXXOperatorCallExpr *E);
   ir::ExprId construct(const clang::CXXConstructExpr *E);
+  const clang::CXXConstructorDecl *constructorOf(const clang::CXXRecordDecl *Record, unsigned Args);
   const clang::CXXConstructorDecl *madeBy(const clang::FunctionDecl *F, unsigned Args);
+  const clang::CXXConstructorDecl *heldBy(const clang::CXXConstructExpr *E);
   ir::ExprId lambda(const clang::LambdaExpr *E);
   void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args);
   void setCallee(ir::ExprId Id, const clang::FunctionDecl *F);

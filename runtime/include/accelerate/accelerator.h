@@ -378,6 +378,13 @@ class ACCELERATE_API Accelerator : public Project {
   /// batch extent: every rank draws the whole from equal generators, and keeps its own part, so that the numbers
   /// are those of the single process: own_rows(torch::randn({global_rows(x.size(0)), 100})). Alone: the argument.
   int64_t global_rows(int64_t local_rows) const { return detail::global_rows(local_rows); }
+  /// The same of a whole shape, of which the first dimension counts the rows:
+  /// own_rows(torch::randn(global_rows(x.sizes()))).
+  std::vector<int64_t> global_rows(c10::IntArrayRef local_sizes) const {
+    std::vector<int64_t> sizes = local_sizes.vec();
+    if (!sizes.empty()) sizes[0] = global_rows(sizes[0]);
+    return sizes;
+  }
 
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. A single row, which
   /// is broadcast along the batch, stays. Alone: the argument. Throws if it has another number of rows.
@@ -425,9 +432,9 @@ class ACCELERATE_API Accelerator : public Project {
   }
 
   /// The value of rank `from_process`, fresh, on all ranks: a tensor (equal shapes and types, or it
-  /// throws on all ranks) or a number; strings, enumerators, tuples, pairs, vectors, maps and optionals of such, and structures with BatchFields (see batch.h),
-  /// whose tensors and lists may have other shapes and lengths on other ranks. Detached. Alone: the argument itself.
-  /// (collective; containers travel together)
+  /// throws on all ranks) or a number; strings, enumerators, tuples, pairs, vectors, maps and optionals of such, and
+  /// structures with BatchFields (see batch.h), whose tensors and lists may have other shapes and lengths on other
+  /// ranks. Detached. Alone: the argument itself. (collective; containers travel together)
   template <typename Value>
   Value broadcast(const Value& x, int64_t from_process = 0) const {
     return detail::broadcast(x, from_process);
@@ -477,8 +484,16 @@ class ACCELERATE_API Accelerator : public Project {
 
   /// The name under which to open an output file that there is to be one of: `path` on the main process,
   /// the null device on the others, so that what is written there needs no guard. It waits for nobody: to write over a
-  /// file that other processes may still be reading, call wait_for_everyone() first.
+  /// file that other processes may still be reading, open main_process_file(wait_for_file(path)).
   std::string main_process_file(const std::string& path) const { return is_main_process() ? path : "/dev/null"; }
+
+  /// `path`, once every process is here: to open a file that the main process has written (and closed) before, and to
+  /// write over one that all have read. (collective)
+  template <typename Path>
+  Path wait_for_file(Path path) const {
+    wait_for_everyone();
+    return path;
+  }
 
   /// torch::save(value, target...), or archive.save_to(path). A file is written by the main process alone, under
   /// another name first, so that it is whole or absent; all ranks may read it afterwards, or all throw. (collective)

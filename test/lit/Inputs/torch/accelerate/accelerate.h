@@ -72,6 +72,7 @@ class Accelerator {
                                                                                      const Values&... values) const;
 
   int64_t global_rows(int64_t local_rows) const;
+  std::vector<int64_t> global_rows(at::IntArrayRef local_sizes) const;
   torch::Tensor own_rows(const torch::Tensor& whole) const;
   torch::Tensor global_like(const torch::Tensor& x) const;
   torch::Tensor share(const torch::Tensor& x, const Weight& weight) const;
@@ -100,6 +101,8 @@ class Accelerator {
   template <typename Value, typename... Target>
   void save(const Value& value, Target&&... target) const {}
   std::string main_process_file(const std::string& path) const;
+  template <typename Path>
+  Path wait_for_file(Path path) const;
 };
 
 template <typename D, typename S>

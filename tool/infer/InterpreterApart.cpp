@@ -1,0 +1,119 @@
+//===- InterpreterApart.cpp - Functions that training passes by -----------===//
+//
+// A parser of configuration files that a project carries along calls itself through dozens of functions. Following
+// every path through them takes minutes and tells nothing: they know neither tensors nor anything that differs between
+// ranks, and what is the same on all ranks stays so in them.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// Following a function pays off below that many; what a small one sets may matter: `meter.reset()`.
+constexpr size_t Many = 40;
+
+/// Whether an expression computes with strings, numbers and containers of them alone.
+static bool isApart(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  const ir::Type &T = P.Code.type(E);
+  switch (T.Kind) {
+  case TypeKind::Tensor:
+  case TypeKind::Module:
+  case TypeKind::Optimizer:
+  case TypeKind::Scheduler:
+  case TypeKind::DataLoader:
+  case TypeKind::FileStream:
+  case TypeKind::Example:
+  case TypeKind::Accelerator:
+    return false;
+  default:
+    break;
+  }
+  if (StringRef(T.Name).contains("at::Tensor") || StringRef(T.Name).contains("torch::"))
+    return false;
+  if (X.Kind == ExprKind::Ref && X.Var != None && P.Code.Vars[X.Var].Global && !P.Code.typeOf(X.Var).Const)
+    return false;
+  if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
+    return true;
+  StringRef Name = X.Name;
+  return !differsOrChanges(Name) && !P.Taught.isMainOnly(Name) && !P.Taught.givesBatch(Name) &&
+         !(Name.ends_with("operator()") && P.bodies(X).empty()) && !Name.contains("print") && !Name.contains("rand") &&
+         !Name.contains("_distribution") && !Name.ends_with("::shuffle") && !Name.ends_with("::sample");
+}
+
+/// What a function runs itself, and whether that is apart from training.
+const Interpreter::Body &Interpreter::body(ir::FuncId F) const {
+  auto [It, New] = Bodies.try_emplace(F);
+  if (!New)
+    return It->second;
+  Body B;
+  auto Look = [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    B.Apart = B.Apart && isApart(P, E);
+    if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
+      llvm::append_range(B.Calls, P.bodies(X));
+    if (X.Func != None)
+      B.Calls.push_back(X.Func);
+  };
+  const ir::Function &Fn = P.Code.Functions[F];
+  if (Fn.Body != None)
+    P.forEachExprIn(Fn.Body, Look);
+  for (const auto &[Field, Init] : Fn.Inits)
+    P.forEachExpr(Init, Look);
+  return It->second = std::move(B);
+}
+
+/// The functions that `F` may run, if they are many and know nothing of training.
+const std::set<ir::FuncId> *Interpreter::apart(ir::FuncId F) const {
+  auto [It, New] = Apart.try_emplace(F);
+  std::set<ir::FuncId> &All = It->second;
+  if (New) {
+    std::vector<ir::FuncId> Next = {F};
+    while (!Next.empty()) {
+      ir::FuncId G = Next.back();
+      Next.pop_back();
+      if (!All.insert(G).second)
+        continue;
+      if (!body(G).Apart) {
+        All.clear();
+        break;
+      }
+      llvm::append_range(Next, body(G).Calls);
+    }
+    if (All.size() < Many)
+      All.clear();
+  }
+  return All.empty() ? nullptr : &All;
+}
+
+/// Whether a call leaves everything as it is: it is apart, and all that it is given is the same on all ranks.
+bool Interpreter::passesBy(ir::FuncId F, llvm::ArrayRef<Value> Values, llvm::ArrayRef<std::optional<Location>> Places,
+                           const std::optional<Location> &This) {
+  if (Divergent > 0 || OwnChoices > 0 || OutsideChoices > 0)
+    return false;
+  const std::set<ir::FuncId> *All = apart(F);
+  auto Same = [](const Value &V) {
+    return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None && V.Func == None;
+  };
+  auto Within = [&](const std::optional<Location> &L) { // all that is kept there and beneath
+    if (!L)
+      return true;
+    for (auto It = Current.lower_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
+      if (!Same(It->second))
+        return false;
+    return true;
+  };
+  if (!All || !llvm::all_of(Values, Same) || !llvm::all_of(Places, Within) || !Within(This))
+    return false;
+  Out.Reached.insert(All->begin(), All->end());
+  return true;
+}
+
+} // namespace migrate

@@ -1,0 +1,126 @@
+//===- InterpreterFiles.cpp - Files that a program writes and reads -------===//
+//
+// The main process alone writes. Where the program also reads what it has written, the others must not be there before
+// it, nor may it write over what they still read: all wait for each other where such a file is opened.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// What an expression opens, if it does.
+static ir::ExprId opened(const Program &P, ir::ExprId E, bool &Writes) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  StringRef Name = X.Name;
+  if ((X.Kind != ExprKind::Construct && X.Kind != ExprKind::Call) || X.Args.empty() || X.Args[0] == None)
+    return None;
+  if (X.Kind == ExprKind::Call && (Name == "fopen" || Name == "std::fopen") && X.Args.size() == 2) {
+    StringRef Mode = P.Code.Exprs[P.unconverted(X.Args[1])].Name;
+    Writes = Mode.contains('w') || Mode.contains('a') || Mode.contains('+');
+    return X.Args[0];
+  }
+  bool Open = X.Kind == ExprKind::Call && X.Object != None && Name.ends_with("::open");
+  if (X.Kind == ExprKind::Call && !Open)
+    return None;
+  StringRef Type = P.Code.type(Open ? X.Object : E).Name;
+  if (!Type.starts_with("std::basic_") || !Type.contains("fstream<"))
+    return None;
+  StringRef Given = P.Code.type(X.Args[0]).Name;
+  if (Given.contains("fstream<")) // moved
+    return None;
+  Writes = !Type.contains("ifstream<");
+  return X.Args[0];
+}
+
+/// What a path may be, told so that equal texts are equal paths.
+void Interpreter::pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) const {
+  E = P.unconverted(E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  StringRef Name = X.Name;
+  if (Into.size() >= 16)
+    return;
+  if (X.Kind == ExprKind::Conditional)
+    return pathsOf(X.Args[1], Into, Hops), pathsOf(X.Args[2], Into, Hops);
+  if (X.Kind == ExprKind::Call && Name.starts_with("accelerate::") && !X.Args.empty())
+    return pathsOf(X.Args[0], Into, Hops);
+  if (X.Kind == ExprKind::Call && X.Object != None &&
+      (Name.ends_with("::c_str") || Name.ends_with("::string") || Name.ends_with("::data") || Name.ends_with("::str")))
+    return pathsOf(X.Object, Into, Hops);
+  bool Joins = (X.Kind == ExprKind::Binary || X.Kind == ExprKind::Call) && X.Object == None && X.Args.size() == 2 &&
+               (Name == "+" || Name == "/" || Name.ends_with("operator+") || Name.ends_with("operator/"));
+  if (Joins) {
+    std::set<std::string> Heads, Tails;
+    pathsOf(X.Args[0], Heads, Hops);
+    pathsOf(X.Args[1], Tails, Hops);
+    for (const std::string &Head : Heads)
+      for (const std::string &Tail : Tails)
+        Into.insert(Head + " " + Tail);
+    return;
+  }
+  if (X.Kind == ExprKind::Ref && Hops > 0) {
+    const ir::Var &V = P.Code.Vars[X.Var];
+    if (auto It = R.Init.find(X.Var); It != R.Init.end() && neverChanges(X.Var))
+      return pathsOf(It->second, Into, Hops - 1);
+    if (V.Param && V.Function != None) {
+      const std::vector<ir::VarId> &Params = P.Code.Functions[V.Function].Params;
+      size_t I = llvm::find(Params, X.Var) - Params.begin();
+      bool Any = false;
+      for (const ir::Expr &Call : P.Code.Exprs)
+        if ((Call.Kind == ExprKind::Call || Call.Kind == ExprKind::Construct) && I < Call.Args.size() &&
+            Call.Args[I] != None && Call.Callee == P.Code.Functions[V.Function].Usr && !Call.Callee.empty())
+          Any = true, pathsOf(Call.Args[I], Into, Hops - 1);
+      if (Any)
+        return;
+    }
+  }
+  Into.insert(X.Kind == ExprKind::Literal ? X.Name : spelled(E));
+}
+
+/// Where files are opened that the program both writes and reads.
+const std::set<ir::ExprId> &Interpreter::awaitedFiles() const {
+  if (Awaited)
+    return *Awaited;
+  Awaited.emplace();
+  struct Opened {
+    ir::ExprId At;
+    bool Writes;
+    std::set<std::string> Paths;
+  };
+  std::vector<Opened> All;
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    Opened O{E, false, {}};
+    if (ir::ExprId Path = opened(P, E, O.Writes); Path != None) {
+      pathsOf(Path, O.Paths, 6);
+      All.push_back(std::move(O));
+    }
+  }
+  for (const Opened &Read : All)
+    for (const Opened &Write : All)
+      if (!Read.Writes && Write.Writes &&
+          llvm::any_of(Read.Paths, [&](const std::string &Path) { return Write.Paths.count(Path) != 0; }))
+        Awaited->insert({Read.At, Write.At});
+  return *Awaited;
+}
+
+void Interpreter::opensFile(ir::ExprId E) {
+  if (!awaitedFiles().count(E))
+    return;
+  notWhole("it reads a file that the program writes", E);
+  bool Writes, Waits = false;
+  ir::ExprId Path = opened(P, E, Writes);
+  P.forEachExpr(Path, [&](ir::ExprId Sub) { Waits |= StringRef(P.Code.Exprs[Sub].Name).ends_with("wait_for_file"); });
+  if (!Recording || Divergent > 0 || Waits)
+    return;
+  const ir::Expr &Given = P.Code.Exprs[Path]; // inside `main_process_file(path)`
+  Out.Awaited.insert(StringRef(Given.Name).ends_with("main_process_file") && !Given.Args.empty() ? Given.Args[0]
+                                                                                                 : Path);
+}
+
+} // namespace migrate
