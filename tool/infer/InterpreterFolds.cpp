@@ -100,8 +100,11 @@ bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const 
 
 /// Whether the items of `V` are the rows of a batch: of a loader that doesn't stack them, or collected in a fold.
 bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
-  return V.Kind == Placement::Sharded &&
-         (V.Listed || StringRef(P.Code.type(E).Name).starts_with("std::vector<torch::data::Example<"));
+  StringRef Type = P.Code.type(E).Name;
+  // Of a batch as a loader gives it: a list of tensors may be one for each field, one of anything else is of rows.
+  bool Examples = Type.starts_with("std::vector<torch::data::Example<") ||
+                  (V.Batch != None && Type.starts_with("std::vector<") && !Type.starts_with("std::vector<at::Tensor"));
+  return V.Kind == Placement::Sharded && (V.Listed || Examples);
 }
 
 /// `list.push_back(x)` in a fold, of one row each time: the list has the batch's rows.
