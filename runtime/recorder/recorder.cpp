@@ -37,7 +37,8 @@ json number(double x) {
   return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
 }
 
-json entry(int64_t id, const Fingerprint& print) {
+/// `id`: of a known tensor, or nothing.
+json entry(const json& id, const Fingerprint& print) {
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(print.hash));
   json result = {id, hash, number(print.norm)};
@@ -267,6 +268,28 @@ void Recorder::end_step() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Unobserved unobserved;
   write({{"event", "stepped"}, {"values", changed_values()}});
+}
+
+void Recorder::save(const std::string& key, const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return;
+  }
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Unobserved unobserved;
+  // Only some ranks save, and they all have to show the same tensors: so what hasn't been shown keeps its key alone.
+  const auto it = index_.find(tensor.unsafeGetTensorImpl());
+  const bool known = it != index_.end() && known_[it->second].shown;
+  write({{"event", "saved"},
+         {"key", key},
+         {"shape", tensor.sizes().vec()},
+         {"dtype", c10::toString(tensor.scalar_type())},
+         {"value", entry(known ? json(known_[it->second].id) : json(), fingerprint(tensor))}});
+}
+
+void Recorder::end_archive(const std::string& path) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  // The library writes to a temporary folder first: the name alone is the user's.
+  write({{"event", "archive"}, {"name", path.substr(path.rfind('/') + 1)}});
 }
 
 void Recorder::wrote(const std::string& path) {

@@ -43,6 +43,11 @@ class Recorder {
   void begin_step(const torch::optim::Optimizer& optimizer, const char* kind);
   void end_step();
 
+  /// A tensor that is written to one of LibTorch's archives, and the end of that archive: its file's name, if it has
+  /// one.
+  void save(const std::string& key, const at::Tensor& tensor);
+  void end_archive(const std::string& path);
+
   /// A file of the working folder that was opened to be written.
   void wrote(const std::string& path);
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "explain.h"
+#include "saved.h"
 #include "text.h"
 #include "training.h"
 
@@ -253,7 +254,10 @@ RunReport CompareRuns(const RunResult& original, const RunResult& migrated, cons
     if (!report.first) report.first = end;
     return report;
   }
-  CompareTraining(reference, migrated.recordings, settings.tolerance, report);
+  const TrainingScale scale = CompareTraining(reference, migrated.recordings, settings.tolerance, report);
+  // Before the files, as this knows more of an archive.
+  report.checks.push_back(
+      CompareSaved(reference, migrated.recordings.front(), migrated.ranks, scale, settings.tolerance, report.first));
   report.checks.push_back(CompareOutput(original, migrated, settings, last_tolerance, report.first));
   report.checks.push_back(Files(original, migrated, settings, last_tolerance).Compare(report.first));
   return report;

@@ -29,6 +29,8 @@ WRONG = [
     ("mean", "rank-leaves-loop", {"hang"}, "ranks-2"),
     ("mean", "rank-stalls", {"hang"}, "ranks-2"),
     ("mean", "saved-by-all", {"file-by-several"}, "ranks-2"),
+    ("mean", "saved-wrong", {"saved"}, "ranks-2"),
+    ("mean", "saved-before-step", {"saved"}, "ranks-2"),
     ("mean", "buffer-of-own-rows", {"buffers-not-synchronised"}, "ranks-2"),
 ]
 # Where the explanation has to name more than its kind.
@@ -36,6 +38,8 @@ NAMES = {
     # The head has the second optimizer, and no name, as no prepared model tells it.
     "model-not-prepared": {"rank": 1, "tensor": "weight [1, 16]", "step": 1},
     "buffer-of-own-rows": {"rank": 1, "tensor": "mean_input"},
+    "saved-wrong": {"tensor": "0 [2, 8]", "where": "sums.pt"},
+    "saved-before-step": {"tensor": "hidden.weight [16, 8]", "where": "net.pt", "step": 36},
     "windows-alike": {"step": 8},
     "barrier-in-branch": {"rank": 0},
     "rank-leaves-loop": {"rank": 1},
@@ -83,7 +87,8 @@ def check_right(paths, work, scenario):
     done = subprocess.run([paths[1], scenario], cwd=plain, capture_output=True, check=True,
                           env=dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""))
     assert done.stdout == (recorded / "stdout/rank0.out").read_bytes(), "the recorder changes the output"
-    assert (plain / "net.pt").read_bytes() == (recorded / "folder/net.pt").read_bytes(), "the recorder changes weights"
+    for file in ("net.pt", "sums.pt"):
+        assert (plain / file).read_bytes() == (recorded / "folder" / file).read_bytes(), f"the recorder changes {file}"
 
 
 def check_wrong(paths, work, scenario, mistake, kinds, where):
@@ -95,7 +100,7 @@ def check_wrong(paths, work, scenario, mistake, kinds, where):
     assert difference["kind"] in kinds, f"{difference['kind']}, expected {' or '.join(kinds)}\n{text}"
     for key, value in NAMES.get(mistake, {}).items():
         found = difference.get(key)
-        same = str(value) in str(found) if key == "tensor" else found == value
+        same = str(value) in str(found) if key in ("tensor", "where") else found == value
         assert same, f"{key} {found}, expected {value}\n{text}"
 
 
