@@ -193,7 +193,7 @@ Check CompareOutput(const RunResult& original, const RunResult& migrated, const 
     found.what = fmt::format("{}\n    original: {}\n    migrated: {}", difference->reason, difference->original,
                              difference->migrated);
     found.explanation = difference->ratio != 0
-                            ? ExplainNumber(difference->ratio, migrated.ranks, false)
+                            ? ExplainNumber(difference->ratio, migrated.ranks)
                             : Explanation{"text",
                                           "something is printed elsewhere or not at all; --mask hides what "
                                           "differs from run to run, such as times"};

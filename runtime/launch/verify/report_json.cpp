@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "related_rules.h"
 #include "report.h"
 
 namespace accelerate::launch {
@@ -45,6 +46,10 @@ json Run(const RunReport& run) {
           {"same", run.same()},
           {"exit_code", run.exit_code},
           {"timed_out", run.timed_out},
+  result["rules"] = json::array();
+  for (const auto& [code, name] : RelatedRules(first.explanation.kind)) {
+    result["rules"].push_back({{"code", code}, {"name", name}});
+  }
           {"seconds", run.seconds},
           {"checks", checks},
           {"first_difference", run.first ? First(*run.first) : json()},

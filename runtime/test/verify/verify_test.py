@@ -45,6 +45,19 @@ NAMES = {
     "rank-leaves-loop": {"rank": 1},
     "rank-stalls": {"rank": 1},
 }
+# Where the rule is known whose edit was left out, or that would have found the mistake.
+RULES = {
+    "model-not-prepared": "AM0301 prepare",
+    "loader-not-shared": "AM0303 training-loader",
+    "metric-not-reduced": "AM0503 metric-reduce",
+    "metric-reduced-twice": "AM0503 metric-reduce",
+    "equal-noise": "AM0507 row-noise",
+    "sum-averaged": "AM0402 backward-sum",
+    "plain-backward": "AM0401 backward",
+    "barrier-in-branch": "AM0704 divergent-collective",
+    "saved-by-all": "AM0601 save",
+    "saved-wrong": "AM0503 metric-reduce",
+}
 
 
 def verify(paths, work, name, scenario, mistake, ranks):
@@ -79,6 +92,11 @@ def check_right(paths, work, scenario):
         assert len(run["losses"]) == len(report["losses"]) == 18, text
         for check in run["checks"]:
             assert check["outcome"] == "same", check
+        # Two epochs of eight batches of 12 rows, and one of 4, in slices that differ by a row at most.
+        if run["ranks"] > 1:
+            assert run["rows"] == 2 * (8 * [12] + [4]), run["rows"]
+            for rows, each in zip(run["rows"], run["rank_rows"]):
+                assert len(each) == run["ranks"] and sum(each) == rows and max(each) - min(each) <= 1, each
     assert report["runs"][0]["losses"] == report["losses"]
     # Recorded or not, the program computes and writes the same.
     recorded = work / f"right-{scenario}" / "runs" / "original"
@@ -98,6 +116,9 @@ def check_wrong(paths, work, scenario, mistake, kinds, where):
     assert first["name"] == where, f"found in {first['name']}\n{text}"
     difference = first["first_difference"]
     assert difference["kind"] in kinds, f"{difference['kind']}, expected {' or '.join(kinds)}\n{text}"
+    rules = [f"{rule['code']} {rule['name']}" for rule in difference["rules"]]
+    assert RULES.get(mistake, rules[0]) in rules, rules
+    assert f"    rules: {', '.join(rules)} (" in text, text
     for key, value in NAMES.get(mistake, {}).items():
         found = difference.get(key)
         same = str(value) in str(found) if key in ("tensor", "where") else found == value
