@@ -10,6 +10,7 @@
 #include <set>
 
 #include "explain.h"
+#include "recordable.h"
 #include "saved.h"
 #include "text.h"
 #include "training.h"
@@ -235,7 +236,7 @@ RunReport CompareRuns(const RunResult& original, const RunResult& migrated, cons
     difference.check = "end";
     difference.where = "at its start";
     difference.what = kNotRecorded;
-    difference.explanation = {"failed", kHowToBeRecorded};
+    difference.explanation = {"failed", "the program " + WhyNotRecorded(migrated.program)};
     report.first = difference;
     report.checks.push_back({"end", Outcome::kUnknown, kNotRecorded});
     return report;

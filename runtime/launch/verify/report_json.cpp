@@ -22,6 +22,19 @@ json Numbers(const std::vector<double>& numbers) {
   return result;
 }
 
+// Of each backward pass: null where nobody counts.
+json Rows(const RunReport& run) {
+  json rows = json::array();
+  for (const long long count : run.rows) rows.push_back(count < 0 ? json() : json(count));
+  return rows;
+}
+
+json RankRows(const RunReport& run) {
+  json rows = json::array();
+  for (const auto& each : run.rank_rows) rows.push_back(each.empty() ? json() : json(each));
+  return rows;
+}
+
 json First(const Difference& first) {
   json result = {{"check", first.check}, {"where", first.where}, {"what", first.what}};
   if (first.step) result["step"] = *first.step;
@@ -33,6 +46,10 @@ json First(const Difference& first) {
   }
   result["kind"] = first.explanation.kind;
   result["explanation"] = first.explanation.text;
+  result["rules"] = json::array();
+  for (const auto& [code, name] : RelatedRules(first.explanation.kind)) {
+    result["rules"].push_back({{"code", code}, {"name", name}});
+  }
   return result;
 }
 
@@ -46,16 +63,14 @@ json Run(const RunReport& run) {
           {"same", run.same()},
           {"exit_code", run.exit_code},
           {"timed_out", run.timed_out},
-  result["rules"] = json::array();
-  for (const auto& [code, name] : RelatedRules(first.explanation.kind)) {
-    result["rules"].push_back({{"code", code}, {"name", name}});
-  }
           {"seconds", run.seconds},
           {"checks", checks},
           {"first_difference", run.first ? First(*run.first) : json()},
           {"losses", Numbers(run.losses)},
           {"differences", Numbers(run.differences)},
-          {"tolerances", Numbers(run.tolerances)}};
+          {"tolerances", Numbers(run.tolerances)},
+          {"rows", Rows(run)},
+          {"rank_rows", RankRows(run)}};
 }
 
 }  // namespace

@@ -204,17 +204,21 @@ class Comparison {
   void CompareRows() {
     long long sum = 0;
     long long global = -1;
+    std::vector<long long> each;
     for (const Recording& rank : ranks_) {
       const RecordedEvent& event = rank.events[at_];
       if (!event.global_rows) {
         rows_known_ = false;
         report_.rows.push_back(-1);
+        report_.rank_rows.emplace_back();
         return;
       }
+      each.push_back(*event.rows);
       sum += *event.rows;
       global = *event.global_rows;
     }
     report_.rows.push_back(global);
+    report_.rank_rows.push_back(std::move(each));
     if (sum == global) return;
     Difference difference;
     difference.where = Where();

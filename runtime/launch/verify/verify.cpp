@@ -12,6 +12,7 @@
 #include "compare.h"
 #include "machine.h"
 #include "output_file.h"
+#include "recordable.h"
 #include "report.h"
 #include "run.h"
 
@@ -165,7 +166,7 @@ bool Failed(const RunResult& original, const VerifyOptions& options) {
   if (original.timed_out) {
     Say("error: the original did not end within {:g} s (--timeout); give it less to do", options.timeout);
   } else if (CannotBeRecorded(original) || (original.exit_code == 0 && original.recordings.empty())) {
-    Say("error: nothing was recorded of the original: {}", kHowToBeRecorded);
+    Say("error: nothing was recorded of the original: {} {}", original.program, WhyNotRecorded(original.program));
   } else if (original.exit_code != 0) {
     Say("error: the original fails with exit code {}; the last lines of its stderr:", original.exit_code);
     for (const std::string& line : original.error_lines) fmt::print(stderr, "    {}\n", line);
