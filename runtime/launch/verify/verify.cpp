@@ -201,7 +201,7 @@ int Verify(RunSignals& signals, const VerifyOptions& options, const std::vector<
   settings.links = options.links;
   const std::string threads = ProcessEnvironment("OMP_NUM_THREADS").value_or("");
   settings.threads = threads.empty() ? std::max(1, CountCpus() / most) : std::max(1, std::atoi(threads.c_str()));
-  const int devices = CountCudaDevices("all");
+  const int devices = CountVisibleCudaDevices(ProcessEnvironment);
   settings.cpu = options.cpu || devices < most;
   if (settings.cpu && !options.cpu && devices > 0) {
     Say("{} ranks need as many GPUs, and there {} {}: all runs use the CPU", most, devices == 1 ? "is" : "are",
