@@ -147,13 +147,14 @@ void add_param_group(torch::optim::Optimizer* optimizer, const torch::optim::Opt
 }
 #undef SYMBOL
 
-using ArchiveWrite = void(torch::serialize::OutputArchive*, const std::string&, const Tensor&, bool);
+using Archive = torch::serialize::OutputArchive;
+
+using ArchiveWrite = void(Archive*, const std::string&, const Tensor&, bool);
 #define SYMBOL                                                                                                 \
   "_ZN5torch9serialize13OutputArchive5writeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKN2at6Tens" \
   "orEb"
 __attribute__((visibility("default"))) ArchiveWrite archive_write asm(SYMBOL);
-void archive_write(torch::serialize::OutputArchive* archive, const std::string& key, const Tensor& tensor,
-                   bool is_buffer) {
+void archive_write(Archive* archive, const std::string& key, const Tensor& tensor, bool is_buffer) {
   static ArchiveWrite* const original = next<ArchiveWrite>(SYMBOL);
   original(archive, key, tensor, is_buffer);
   if (Recorder* const recorder = Recorder::active()) {
@@ -162,14 +163,40 @@ void archive_write(torch::serialize::OutputArchive* archive, const std::string& 
 }
 #undef SYMBOL
 
+using ArchiveWriteValue = void(Archive*, const std::string&, const c10::IValue&);
+#define SYMBOL                                                                                                  \
+  "_ZN5torch9serialize13OutputArchive5writeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKN3c106IVal" \
+  "ueE"
+__attribute__((visibility("default"))) ArchiveWriteValue archive_write_value asm(SYMBOL);
+void archive_write_value(Archive* archive, const std::string& key, const c10::IValue& value) {
+  static ArchiveWriteValue* const original = next<ArchiveWriteValue>(SYMBOL);
+  original(archive, key, value);
+  if (Recorder* const recorder = Recorder::active()) {
+    recorder->save(*archive, key, value);
+  }
+}
+#undef SYMBOL
+
+using ArchiveWriteNested = void(Archive*, const std::string&, Archive&);
+#define SYMBOL "_ZN5torch9serialize13OutputArchive5writeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERS1_"
+__attribute__((visibility("default"))) ArchiveWriteNested archive_write_nested asm(SYMBOL);
+void archive_write_nested(Archive* archive, const std::string& key, Archive& nested) {
+  static ArchiveWriteNested* const original = next<ArchiveWriteNested>(SYMBOL);
+  original(archive, key, nested);
+  if (Recorder* const recorder = Recorder::active()) {
+    recorder->save(key, nested);
+  }
+}
+#undef SYMBOL
+
 #define ACCELERATE_RECORD_SAVE_TO(Target, target_name, symbol)                        \
-  using SaveTo##Target = void(torch::serialize::OutputArchive*, Target);              \
+  using SaveTo##Target = void(Archive*, Target);                                      \
   __attribute__((visibility("default"))) SaveTo##Target save_to_##Target asm(symbol); \
-  void save_to_##Target(torch::serialize::OutputArchive* archive, Target target) {    \
+  void save_to_##Target(Archive* archive, Target target) {                            \
     static SaveTo##Target* const original = next<SaveTo##Target>(symbol);             \
     original(archive, target);                                                        \
     if (Recorder* const recorder = Recorder::active()) {                              \
-      recorder->end_archive(target_name);                                             \
+      recorder->end_archive(*archive, target_name);                                   \
     }                                                                                 \
   }
 using Path = const std::string&;

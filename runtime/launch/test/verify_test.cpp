@@ -157,6 +157,34 @@ TEST(VerifyTraining, CountsSteps) {
   EXPECT_EQ(report.first->explanation.kind, "sequence");
 }
 
+// Optimizers write the states of their parameters in the order of a hash table.
+TEST(VerifyRecording, PutsStatesIntoOrder) {
+  const std::string path = testing::TempDir() + "/verify_states.jsonl";
+  std::ofstream file(path);
+  file << R"({"event":"start","version":1,"rank":0,"world":1})" << "\n";
+  for (const char* id : {"3", "5"}) {
+    file << R"({"event":"tensor","kind":"parameter","name":"w","dtype":"Float","shape":[2],"id":)" << id << "}\n";
+  }
+  const auto save = [&](const char* key, const char* state_of) {
+    file << R"({"event":"saved","key":")" << key << R"(","shape":[2],"dtype":"Float",)" << state_of
+         << R"("value":[null,"ab",1,1,2,3,4,5,6,7,8]})" << "\n";
+  };
+  save("before", "");
+  for (const char* key : {"exp_avg", "exp_avg_sq"}) save(key, R"("state_of":5,)");
+  for (const char* key : {"exp_avg", "exp_avg_sq"}) save(key, R"("state_of":3,)");
+  save("behind", "");
+  file << R"({"event":"archive","name":"optimizer.pt"})" << "\n";
+  file.close();
+  const auto recording = ReadRecording(path);
+  ASSERT_TRUE(recording);
+  std::string order;
+  for (const SavedTensor& saved : recording->saved) {
+    EXPECT_EQ(saved.archive, "optimizer.pt");
+    order += saved.key + (saved.state_of ? std::to_string(*saved.state_of) : "") + " ";
+  }
+  EXPECT_EQ(order, "before exp_avg0 exp_avg_sq0 exp_avg1 exp_avg_sq1 behind ");
+}
+
 TEST(VerifyRecording, ReadsWholeLines) {
   const std::string path = testing::TempDir() + "/verify_recording.jsonl";
   std::ofstream(path) << R"({"event":"start","version":1,"rank":1,"world":2})" << "\n"

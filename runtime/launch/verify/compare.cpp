@@ -116,7 +116,7 @@ class Files {
     for (const auto& [name, path] : before) {
       const std::string a = ReadFile(path);
       const std::string b = ReadFile(after.at(name));
-      const std::string reason = a == b ? "" : CompareContents(a, b);
+      const std::string reason = a == b || HasAddresses(path) ? "" : CompareContents(a, b);
       same_bytes += a == b ? 1 : 0;
       if (!reason.empty()) return Differ(first, name, reason);
     }
@@ -148,6 +148,13 @@ class Files {
       }
     }
     return writers;
+  }
+
+  // What is in them has been compared as it was saved.
+  bool HasAddresses(const fs::path& path) const {
+    const std::string archive = path.filename().string();
+    return SavesOptimizer(original_.recordings.front(), archive) &&
+           SavesOptimizer(migrated_.recordings.front(), archive);
   }
 
   // On ranks the last bits of numbers may differ: those of a text can be compared, of other files the sizes.

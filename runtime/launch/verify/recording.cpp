@@ -58,8 +58,7 @@ class Reader {
     } else if (event == "saved") {
       TakeSaved(line);
     } else if (event == "archive") {
-      for (; named_ < result_.saved.size(); ++named_) result_.saved[named_].archive = line.at("name");
-      ++archives_;
+      EndArchive(line.at("name"));
     } else if (event == "file") {
       result_.files.push_back(line.at("path"));
     }
@@ -88,10 +87,23 @@ class Reader {
     saved.dtype = line.at("dtype");
     saved.shape = line.at("shape").get<std::vector<int64_t>>();
     if (!value.at(0).is_null()) saved.position = positions_.at(value[0]);
+    if (line.contains("state_of")) saved.state_of = positions_.at(line["state_of"]);
     saved.archive_number = archives_;
     saved.print = ReadPrint(value);
     saved.steps = result_.CountSteps();
     result_.saved.push_back(std::move(saved));
+  }
+
+  // The states of parameters come in no order that two runs would share: theirs is put in its place.
+  void EndArchive(const std::string& name) {
+    const auto end = result_.saved.end();
+    for (auto it = result_.saved.begin() + static_cast<std::ptrdiff_t>(archive_begin_); it != end;) {
+      const auto last = std::find_if(it, end, [](const SavedTensor& saved) { return !saved.state_of; });
+      std::stable_sort(it, last, [](const auto& a, const auto& b) { return a.state_of < b.state_of; });
+      it = last == end ? end : last + 1;
+    }
+    for (; archive_begin_ < result_.saved.size(); ++archive_begin_) result_.saved[archive_begin_].archive = name;
+    ++archives_;
   }
 
   static Print ReadPrint(const json& entry) {
@@ -118,7 +130,7 @@ class Reader {
 
   Recording result_;
   std::map<int64_t, std::size_t> positions_;
-  std::size_t named_ = 0;  // saved tensors whose archive is known
+  std::size_t archive_begin_ = 0;  // what is saved from there on is in an archive that has not ended
   std::size_t archives_ = 0;
   std::vector<std::size_t> steps_;  // under way: a closure's backward passes are within one
   Prints pending_;

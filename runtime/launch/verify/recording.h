@@ -46,12 +46,13 @@ struct RecordedEvent {
   Prints values;     // those that have changed: before a backward pass, behind a step
 };
 
-/// A tensor that was written to an archive of LibTorch.
+/// A tensor or number that was written to an archive of LibTorch.
 struct SavedTensor {
   std::string key;
   std::string archive;  // its file's name; empty if it has none
   std::size_t archive_number = 0;
   std::optional<std::size_t> position;  // in Recording::tensors, if it belongs to the training
+  std::optional<std::size_t> state_of;  // of this parameter an optimizer's state
   std::string dtype;
   std::vector<int64_t> shape;
   Print print;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
 
 namespace accelerate::launch {
 
@@ -34,31 +37,25 @@ class SavedComparison {
       if (auto difference = CompareOne(i)) return Differ(std::move(*difference), first);
     }
     if (original_.saved.size() != migrated_.saved.size()) return Differ(OtherCount(count), first);
-    if (count == 0) return {"saved", Outcome::kSame, "no tensor is"};
-    const std::string tensors = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
-    return {
-        "saved", Outcome::kSame,
-        exact_ ? tensors + ", the same bits" : fmt::format("{}, relative differences up to {:.1e}", tensors, worst_)};
+    if (count == 0) return {"saved", Outcome::kSame, "nothing is"};
+    const std::string values =
+        fmt::format("{} tensor{} or number{}", count, count == 1 ? "" : "s", count == 1 ? "" : "s");
+    return {"saved", Outcome::kSame,
+            exact_ ? values + ", the same bits" : fmt::format("{}, relative differences up to {:.1e}", values, worst_)};
   }
 
  private:
-  /// Errors come from the largest numbers, which tensors that are saved together have in common.
+  /// Errors come from the largest numbers, which tensors that are saved together have in common; an optimizer's, those
+  /// of one kind. Numbers stand for themselves.
   void MeasureArchives() {
-    std::size_t begin = 0;
-    while (begin < original_.saved.size()) {
-      std::size_t end = begin;
-      double squares = 0;
-      for (;
-           end < original_.saved.size() && original_.saved[end].archive_number == original_.saved[begin].archive_number;
-           ++end) {
-        const SavedTensor& saved = original_.saved[end];
-        if (!saved.position && IsFloating(saved) && std::isfinite(saved.print.norm)) {
-          squares += saved.print.norm * saved.print.norm;
-        }
-      }
-      archive_scales_.resize(end, std::sqrt(squares));
-      begin = end;
+    for (const SavedTensor& saved : original_.saved) {
+      if (saved.position || saved.shape.empty() || !IsFloating(saved) || !std::isfinite(saved.print.norm)) continue;
+      squares_[Group(saved)] += saved.print.norm * saved.print.norm;
     }
+  }
+
+  static std::pair<std::size_t, std::string> Group(const SavedTensor& saved) {
+    return {saved.archive_number, saved.state_of ? saved.key : ""};
   }
 
   std::optional<Difference> CompareOne(std::size_t i) {
@@ -69,10 +66,13 @@ class SavedComparison {
                                  fmt::join(b.shape, ", "), b.dtype, a.key, fmt::join(a.shape, ", "), a.dtype));
     }
     if (a.print.hash == b.print.hash) return std::nullopt;
-    const bool noise = a.position && *a.position < scale_.noise.size() && scale_.noise[*a.position];
-    if (!exact_ && noise) return std::nullopt;
-    const double tolerance = exact_ || !IsFloating(a) ? 0 : tolerance_.At(a.dtype, a.steps);
-    const double relative = Relative(Distance(a.print, b.print), Scale(i));
+    const std::optional<std::size_t> parameter = a.position ? a.position : a.state_of;
+    if (!exact_ && parameter && *parameter < scale_.noise.size() && scale_.noise[*parameter]) return std::nullopt;
+    // A double may come from floats.
+    const double tolerance = exact_ || !IsFloating(a)
+                                 ? 0
+                                 : std::max(tolerance_.At(a.dtype, a.steps), tolerance_.At(TrainingType(), a.steps));
+    const double relative = Relative(Distance(a.print, b.print), Scale(a));
     worst_ = std::max(worst_, relative);
     if (tolerance > 0 && relative <= tolerance) return std::nullopt;
     std::string what = fmt::format("its norm is {:.9g}, the original's {:.9g}", b.print.norm, a.print.norm);
@@ -85,11 +85,20 @@ class SavedComparison {
     return difference;
   }
 
-  double Scale(std::size_t i) const {
-    const SavedTensor& saved = original_.saved[i];
-    if (!saved.position) return archive_scales_[i];
-    return original_.tensors[*saved.position].kind == "buffer" ? saved.print.norm : scale_.values;
+  double Scale(const SavedTensor& saved) const {
+    if (saved.position) {
+      return original_.tensors[*saved.position].kind == "buffer" ? saved.print.norm : scale_.values;
+    }
+    const auto squares = squares_.find(Group(saved));
+    if (saved.shape.empty() || squares == squares_.end()) return saved.print.norm;
+    const double group = std::sqrt(squares->second);
+    // States are sums of gradients or, as their names say, of squares, and keep the errors of those that were large.
+    const bool squared = saved.key.find("sq") != std::string::npos || saved.key == "sum";
+    const double gradients = squared ? scale_.gradients * scale_.gradients : scale_.gradients;
+    return saved.state_of ? std::max(group, gradients) : group;
   }
+
+  std::string TrainingType() const { return original_.events.empty() ? "Float" : original_.events.front().dtype; }
 
   Difference OtherCount(std::size_t count) const {
     const auto& longer = original_.saved.size() > count ? original_ : migrated_;
@@ -98,7 +107,7 @@ class SavedComparison {
     difference.where = Where(saved);
     difference.step = saved.steps;
     difference.tensor = Name(saved);
-    difference.what = fmt::format("{} tensors are saved on the main process, the original saves {}",
+    difference.what = fmt::format("{} tensors or numbers are saved on the main process, the original saves {}",
                                   migrated_.saved.size(), original_.saved.size());
     return difference;
   }
@@ -122,7 +131,9 @@ class SavedComparison {
     if (saved.position && *saved.position < migrated_.tensors.size()) {
       return migrated_.tensors[*saved.position].Describe(*saved.position);
     }
-    return fmt::format("{} [{}]", saved.key, fmt::join(saved.shape, ", "));
+    const std::string name = fmt::format("{} [{}]", saved.key, fmt::join(saved.shape, ", "));
+    if (!saved.state_of || *saved.state_of >= migrated_.tensors.size()) return name;
+    return fmt::format("{} of {}", name, migrated_.tensors[*saved.state_of].Describe(*saved.state_of));
   }
 
   static Check Differ(Difference difference, std::optional<Difference>& first) {
@@ -139,11 +150,17 @@ class SavedComparison {
   const bool exact_;
   const TrainingScale& scale_;
   const Tolerance& tolerance_;
-  std::vector<double> archive_scales_;  // of each saved tensor
+  std::map<std::pair<std::size_t, std::string>, double> squares_;  // of norms, by group
   double worst_ = 0;
 };
 
 }  // namespace
+
+bool SavesOptimizer(const Recording& recording, const std::string& archive) {
+  return std::any_of(recording.saved.begin(), recording.saved.end(), [&](const SavedTensor& saved) {
+    return saved.archive == archive && saved.key == "param_groups/size";  // as LibTorch's optimizers write
+  });
+}
 
 Check CompareSaved(const Recording& original, const Recording& migrated, int ranks, const TrainingScale& scale,
                    const Tolerance& tolerance, std::optional<Difference>& first) {

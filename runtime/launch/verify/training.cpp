@@ -61,6 +61,7 @@ class Comparison {
     AddChecks();
     TrainingScale scale;
     scale.values = value_scale_;
+    scale.gradients = gradient_scale_;
     for (std::size_t i = 0; i < signal_.size(); ++i) scale.noise.push_back(IsNoise(i));
     return scale;
   }

@@ -11,6 +11,7 @@ namespace accelerate::launch {
 /// What a comparison learned of the original's tensors.
 struct TrainingScale {
   double values = 0;        // the largest norm of all parameters together
+  double gradients = 0;     // and of all gradients
   std::vector<bool> noise;  // by position: gradients never were more than rounding, so that values aren't compared
 };
 

@@ -136,4 +136,11 @@ int main(int argc, char** argv) {
     accelerator.reduce_(sums);
   }
   accelerator.save(sums, "sums.pt");
+  if (mistake("other-state-saved")) {
+    for (auto& [parameter, state] : head_optimizer.state()) {
+      auto& adam = static_cast<torch::optim::AdamParamState&>(*state);
+      adam.exp_avg_sq(torch::zeros_like(adam.exp_avg_sq()));
+    }
+  }
+  accelerator.save(head_optimizer, "optimizer.pt");
 }

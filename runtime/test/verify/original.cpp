@@ -58,4 +58,5 @@ int main(int argc, char** argv) {
   }
   torch::save(net, "net.pt");
   torch::save(sums, "sums.pt");
+  torch::save(head_optimizer, "optimizer.pt");
 }

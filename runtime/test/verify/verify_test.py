@@ -31,6 +31,7 @@ WRONG = [
     ("mean", "saved-by-all", {"file-by-several"}, "ranks-2"),
     ("mean", "saved-wrong", {"saved"}, "ranks-2"),
     ("mean", "saved-before-step", {"saved"}, "ranks-2"),
+    ("mean", "other-state-saved", {"saved"}, "alone"),
     ("mean", "buffer-of-own-rows", {"buffers-not-synchronised"}, "ranks-2"),
 ]
 # Where the explanation has to name more than its kind.
@@ -40,6 +41,7 @@ NAMES = {
     "buffer-of-own-rows": {"rank": 1, "tensor": "mean_input"},
     "saved-wrong": {"tensor": "0 [2, 8]", "where": "sums.pt"},
     "saved-before-step": {"tensor": "hidden.weight [16, 8]", "where": "net.pt", "step": 36},
+    "other-state-saved": {"tensor": "exp_avg_sq [1, 16] of model 2: weight [1, 16]", "where": "optimizer.pt"},
     "windows-alike": {"step": 8},
     "barrier-in-branch": {"rank": 0},
     "rank-leaves-loop": {"rank": 1},
