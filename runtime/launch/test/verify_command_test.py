@@ -122,14 +122,17 @@ rank=${RANK:-0}; world=${WORLD_SIZE:-1}; print='0,"h",1,1,1,1,1,1,1,1,1'
     def test_failed_rank_is_named(self):
         waited = "echo '[accelerate] rank 0 of 2: backward failed after 1 s (timeout 600 s): closed' >&2; "
         before = "echo 'Before that, rank 1 (process 7 on host) failed: boom' >&2; "
-        for zero, one, kind in [
+        for number, (zero, one, kind) in enumerate([
             (waited + before + "kill -ABRT $$", "kill -ABRT $$", "failed"),  # it threw
             (waited + "kill -ABRT $$", "kill -SEGV $$", "failed"),
             ("sleep 5", "exit 3", "failed"),
             (waited + "kill -ABRT $$", "sleep 5", "hang"),
-        ]:
+        ]):
             with self.subTest(one):
-                migrated = f'[ "$WORLD_SIZE" = 2 ] || exit 0\nif [ $RANK = 1 ]; then {one}; else sleep 0.1; {zero}; fi\n'
+                # Rank 0 notices later than it happens, however busy the machine is.
+                mark = self.path(f"rank1-{number}")
+                migrated = (f'[ "$WORLD_SIZE" = 2 ] || exit 0\nif [ $RANK = 1 ]; then echo > {mark}; {one}; '
+                            f"else until [ -e {mark} ]; do sleep 0.05; done; sleep 0.5; {zero}; fi\n")
                 result = self.verify("--ranks", "2", "--json", "report.json", migrated=migrated)
                 self.assertEqual(result.returncode, 4, result.stderr)
                 first = json.loads(self.read("report.json"))["runs"][1]["first_difference"]
