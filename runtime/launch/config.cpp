@@ -4,6 +4,7 @@
 #include "command.h"
 #include "machine.h"
 #include "output_file.h"
+#include "plan.h"
 #include "wizard.h"
 
 namespace accelerate::launch {
@@ -25,9 +26,23 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, unreadable);
 }
 
+// Which file launch will read now, and why not this one.
+std::string InForce(const std::string& path) {
+  const std::string found = FindConfigurationFile("", ProcessEnvironment);
+  std::error_code unreadable;
+  if (!found.empty() && std::filesystem::equivalent(found, path, unreadable)) {
+    return fmt::format("In force: {}", found);
+  }
+  return fmt::format("In force: {}; launch reads {} if told to: --config_file {}",
+                     found.empty() ? "no file" : fmt::format("{}, which comes before", found), path, path);
+}
+
 int Save(const Configuration& configuration, const std::string& path) {
+  // What launch would refuse, or warn of.
+  const Plan plan = MakePlan(configuration, {CountCpus(), CountVisibleCudaDevices(ProcessEnvironment)});
+  for (const std::string& warning : plan.warnings) Say("warning: {}", warning);
   WriteFileAtomically(path, ToYaml(configuration), "--config_file");
-  fmt::print("Wrote {}\n", path);
+  fmt::print("Wrote {}\n{}\n", path, InForce(path));
   return 0;
 }
 
@@ -38,7 +53,7 @@ int RunWizard(const ConfigOptions& options) {
     fmt::print("Left it as it was\n");
     return 0;
   }
-  return Save(wizard.AskConfiguration(CountCudaDevices("all"), CountCpus()), path);
+  return Save(wizard.AskConfiguration(CountVisibleCudaDevices(ProcessEnvironment), CountCpus()), path);
 }
 
 int WriteDefault(const ConfigOptions& options) {
@@ -47,10 +62,12 @@ int WriteDefault(const ConfigOptions& options) {
   Configuration configuration = options.configuration.Read();
   const bool cpu = configuration.use_cpu.value_or(false);
   const std::string ids = configuration.gpu_ids.value_or("all");
-  const int devices = cpu ? 0 : CountCudaDevices(ids);
+  const int all = CountVisibleCudaDevices(ProcessEnvironment);
+  const int devices = cpu ? 0 : ids == "all" ? all : CountCudaDevices(ids);
   if (!configuration.num_machines) configuration.num_machines = 1;
   if (!configuration.num_processes) configuration.num_processes = std::max(1, devices) * *configuration.num_machines;
-  if (!configuration.machine_rank) configuration.machine_rank = 0;
+  // Of several machines nobody else can know which this one is: launch asks for it as well.
+  if (!configuration.machine_rank && configuration.num_machines == 1) configuration.machine_rank = 0;
   if (!configuration.use_cpu) configuration.use_cpu = devices == 0;
   if (!configuration.mixed_precision) configuration.mixed_precision = "no";
   if (!configuration.debug) configuration.debug = false;

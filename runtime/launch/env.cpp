@@ -26,6 +26,23 @@ bool ConcernsTraining(const std::string& variable) {
   return false;
 }
 
+// A broken file or variable is just what a bug report is about, so all else is told as well.
+ResolvedConfiguration ResolveWhatCanBe(const EnvOptions& options, Json& report) {
+  try {
+    return Resolve({}, options.config_file, /*no_config=*/false, ProcessEnvironment);
+  } catch (const UsageError& error) {
+    report["error"] = error.what();
+  }
+  ResolvedConfiguration resolved;
+  try {
+    resolved.path = FindConfigurationFile(options.config_file, ProcessEnvironment);
+    resolved.configuration = FromEnvironment(ProcessEnvironment);
+  } catch (const UsageError&) {
+    // There is one message, of what was met first.
+  }
+  return resolved;
+}
+
 Json Collect(const EnvOptions& options) {
   Json report;
   report["accelerate-cpp"] = ACCELERATE_VERSION;
@@ -33,7 +50,7 @@ Json Collect(const EnvOptions& options) {
   report["runtime"] = Json::parse(versions.empty() ? "null" : versions, nullptr, /*allow_exceptions=*/false);
   report["operating system"] = OperatingSystem();
   report["cpus"] = CountCpus();
-  report["cuda devices"] = CountCudaDevices("all");
+  report["cuda devices"] = CountVisibleCudaDevices(ProcessEnvironment);
   report["nvidia driver"] = NvidiaDriver();
   report["variables"] = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -43,7 +60,7 @@ Json Collect(const EnvOptions& options) {
       report["variables"][text.substr(0, equals)] = text.substr(equals + 1);
     }
   }
-  const ResolvedConfiguration resolved = Resolve({}, options.config_file, false, ProcessEnvironment);
+  const ResolvedConfiguration resolved = ResolveWhatCanBe(options, report);
   report["configuration file"] = resolved.path;
   report["configuration"] = Json::object();
   for (const Field& field : Fields()) {
@@ -76,6 +93,7 @@ void PrintMarkdown(const Json& report) {
   for (const auto& [key, entry] : report["configuration"].items()) {
     fmt::print("  - {}: `{}` (from {})\n", key, entry["value"].get<std::string>(), entry["from"].get<std::string>());
   }
+  if (report.contains("error")) fmt::print("- error: {}\n", report["error"].get<std::string>());
   for (const auto& warning : report["warnings"]) fmt::print("- warning: {}\n", warning.get<std::string>());
 }
 
@@ -87,7 +105,10 @@ int PrintEnvironment(const EnvOptions& options) {
   } else {
     PrintMarkdown(report);
   }
-  return 0;
+  if (!report.contains("error")) return 0;
+  std::fflush(stdout);
+  Say("error: {}", report["error"].get<std::string>());
+  return kExitUsage;
 }
 
 }  // namespace
@@ -99,7 +120,8 @@ void AddEnvCommand(CLI::App& app, Action& action) {
   command->add_option(BothSpellings("config_file"), options->config_file, "configuration file to read")
       ->option_text("FILE");
   command->add_flag("--json", options->json, "print JSON instead of Markdown");
-  command->footer("Exit code: 0; 2 for a mistake in flags or configuration.");
+  command->footer(
+      "Exit code: 0; 2 for a mistake in flags, or in configuration, which is told after all that could be read.");
   command->callback([options, &action] { action = [options] { return PrintEnvironment(*options); }; });
 }
 

@@ -43,6 +43,10 @@ int CountCudaDevices(const std::string& visible, const std::string& device_folde
   return count;
 }
 
+int CountVisibleCudaDevices(const Environment& environment, const std::string& device_folder) {
+  return CountCudaDevices(environment("CUDA_VISIBLE_DEVICES").value_or("all"), device_folder);
+}
+
 int CountCpus() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 namespace {

@@ -11,6 +11,9 @@ namespace accelerate::launch {
 /// every device node in `device_folder` when it is "all".
 int CountCudaDevices(const std::string& visible, const std::string& device_folder = "/dev");
 
+/// Those of them that this process, and so its children, may use: CUDA_VISIBLE_DEVICES decides where it is set.
+int CountVisibleCudaDevices(const Environment& environment, const std::string& device_folder = "/dev");
+
 /// CPUs that this process may use.
 int CountCpus();
 

@@ -17,7 +17,7 @@ bool IsCpuOnly(const Configuration& configuration) { return configuration.use_cp
 int VisibleDevices(const Configuration& configuration, const Machine& machine) {
   if (IsCpuOnly(configuration)) return 0;
   const std::string ids = configuration.gpu_ids.value_or("all");
-  return ids == "all" ? machine.all_cuda_devices : CountCudaDevices(ids);
+  return ids == "all" ? machine.cuda_devices : CountCudaDevices(ids);
 }
 
 void CheckMachines(const Configuration& configuration, Plan& plan) {

@@ -11,7 +11,7 @@ namespace accelerate::launch {
 /// What `launch` found out about the machine, passed in so that a plan can be tested without it.
 struct Machine {
   int cpus = 1;
-  int all_cuda_devices = 0;
+  int cuda_devices = 0;  // that CUDA_VISIBLE_DEVICES leaves visible
 };
 
 /// Who runs here, and with which variables.

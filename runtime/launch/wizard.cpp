@@ -45,7 +45,11 @@ void Wizard::AskMachines(Configuration& configuration) {
     fmt::print(questions_, "  The machines are numbered 0 to {}.\n", *configuration.num_machines - 1);
   }
   AskValue(configuration, "main_process_ip", "Address of machine 0?", "");
-  AskValue(configuration, "main_process_port", "Port of machine 0?", "29500");
+  for (;;) {
+    AskValue(configuration, "main_process_port", "Port of machine 0?", "29500");
+    if (*configuration.main_process_port != 0) return;
+    fmt::print(questions_, "  The machines must agree on a port: not 0.\n");
+  }
 }
 
 void Wizard::AskProcesses(Configuration& configuration, int cuda_devices, int cpus) {

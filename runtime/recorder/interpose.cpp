@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 #include <torch/optim.h>
+#include <torch/serialize/archive.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -145,6 +146,68 @@ void add_param_group(torch::optim::Optimizer* optimizer, const torch::optim::Opt
   }
 }
 #undef SYMBOL
+
+using Archive = torch::serialize::OutputArchive;
+
+using ArchiveWrite = void(Archive*, const std::string&, const Tensor&, bool);
+#define SYMBOL                                                                                                 \
+  "_ZN5torch9serialize13OutputArchive5writeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKN2at6Tens" \
+  "orEb"
+__attribute__((visibility("default"))) ArchiveWrite archive_write asm(SYMBOL);
+void archive_write(Archive* archive, const std::string& key, const Tensor& tensor, bool is_buffer) {
+  static ArchiveWrite* const original = next<ArchiveWrite>(SYMBOL);
+  original(archive, key, tensor, is_buffer);
+  if (Recorder* const recorder = Recorder::active()) {
+    recorder->save(key, tensor);
+  }
+}
+#undef SYMBOL
+
+using ArchiveWriteValue = void(Archive*, const std::string&, const c10::IValue&);
+#define SYMBOL                                                                                                  \
+  "_ZN5torch9serialize13OutputArchive5writeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKN3c106IVal" \
+  "ueE"
+__attribute__((visibility("default"))) ArchiveWriteValue archive_write_value asm(SYMBOL);
+void archive_write_value(Archive* archive, const std::string& key, const c10::IValue& value) {
+  static ArchiveWriteValue* const original = next<ArchiveWriteValue>(SYMBOL);
+  original(archive, key, value);
+  if (Recorder* const recorder = Recorder::active()) {
+    recorder->save(*archive, key, value);
+  }
+}
+#undef SYMBOL
+
+using ArchiveWriteNested = void(Archive*, const std::string&, Archive&);
+#define SYMBOL "_ZN5torch9serialize13OutputArchive5writeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERS1_"
+__attribute__((visibility("default"))) ArchiveWriteNested archive_write_nested asm(SYMBOL);
+void archive_write_nested(Archive* archive, const std::string& key, Archive& nested) {
+  static ArchiveWriteNested* const original = next<ArchiveWriteNested>(SYMBOL);
+  original(archive, key, nested);
+  if (Recorder* const recorder = Recorder::active()) {
+    recorder->save(key, nested);
+  }
+}
+#undef SYMBOL
+
+#define ACCELERATE_RECORD_SAVE_TO(Target, target_name, symbol)                        \
+  using SaveTo##Target = void(Archive*, Target);                                      \
+  __attribute__((visibility("default"))) SaveTo##Target save_to_##Target asm(symbol); \
+  void save_to_##Target(Archive* archive, Target target) {                            \
+    static SaveTo##Target* const original = next<SaveTo##Target>(symbol);             \
+    original(archive, target);                                                        \
+    if (Recorder* const recorder = Recorder::active()) {                              \
+      recorder->end_archive(*archive, target_name);                                   \
+    }                                                                                 \
+  }
+using Path = const std::string&;
+using Stream = std::ostream&;
+using Writer = const std::function<size_t(const void*, size_t)>&;
+ACCELERATE_RECORD_SAVE_TO(Path, target,
+                          "_ZN5torch9serialize13OutputArchive7save_toERKNSt7__cxx1112basic_stringIcSt11char_traitsIcES"
+                          "aIcEEE")
+ACCELERATE_RECORD_SAVE_TO(Stream, "", "_ZN5torch9serialize13OutputArchive7save_toERSo")
+ACCELERATE_RECORD_SAVE_TO(Writer, "", "_ZN5torch9serialize13OutputArchive7save_toERKSt8functionIFmPKvmEE")
+#undef ACCELERATE_RECORD_SAVE_TO
 
 // What the library calls.
 

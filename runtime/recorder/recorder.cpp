@@ -37,7 +37,8 @@ json number(double x) {
   return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
 }
 
-json entry(int64_t id, const Fingerprint& print) {
+/// `id`: of a known tensor, or nothing.
+json entry(const json& id, const Fingerprint& print) {
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(print.hash));
   json result = {id, hash, number(print.norm)};
@@ -267,6 +268,72 @@ void Recorder::end_step() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Unobserved unobserved;
   write({{"event", "stepped"}, {"values", changed_values()}});
+}
+
+/// Only some ranks save, and they all have to show the same tensors: so what hasn't been shown isn't now.
+const Recorder::Known* Recorder::shown(const void* tensor) const {
+  const auto it = index_.find(static_cast<const c10::TensorImpl*>(tensor));
+  return it != index_.end() && known_[it->second].shown ? &known_[it->second] : nullptr;
+}
+
+json Recorder::saved(const std::string& key, const at::Tensor& tensor) const {
+  const Known* const known = shown(tensor.unsafeGetTensorImpl());
+  return {{"event", "saved"},
+          {"key", key},
+          {"shape", tensor.sizes().vec()},
+          {"dtype", c10::toString(tensor.scalar_type())},
+          {"value", entry(known != nullptr ? json(known->id) : json(), fingerprint(tensor))}};
+}
+
+void Recorder::write_values(const torch::serialize::OutputArchive& archive, const Known* state_of) {
+  const auto it = values_.find(&archive);
+  if (it == values_.end()) {
+    return;
+  }
+  for (json& line : it->second) {
+    if (state_of != nullptr) {
+      line["state_of"] = state_of->id;
+    }
+    write(line);
+  }
+  values_.erase(it);
+}
+
+void Recorder::save(const std::string& key, const at::Tensor& tensor) {
+  if (tensor.defined()) {
+    const std::lock_guard<std::recursive_mutex> lock(mutex_);
+    const Unobserved unobserved;
+    write(saved(key, tensor));
+  }
+}
+
+void Recorder::save(const torch::serialize::OutputArchive& archive, const std::string& key, const c10::IValue& value) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Unobserved unobserved;
+  if (value.isTensor() && value.toTensor().defined()) {
+    values_[&archive].push_back(saved(key, value.toTensor()));
+  } else if (value.isDouble() || value.isInt() || value.isBool()) {
+    const at::ScalarType type = value.isDouble() ? at::kDouble : value.isInt() ? at::kLong : at::kBool;
+    const at::Tensor number = at::scalar_tensor(value.toScalar(), at::device(at::kCPU).dtype(type));
+    values_[&archive].push_back(saved(key, number));
+  }
+}
+
+void Recorder::save(const std::string& key, const torch::serialize::OutputArchive& nested) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Unobserved unobserved;
+  // Optimizers name the state of a parameter by its address, and write these states in the order of a hash table.
+  const bool address = !key.empty() && key.size() < 20 && key.find_first_not_of("0123456789") == std::string::npos;
+  write_values(nested, address ? shown(reinterpret_cast<const void*>(std::stoull(key))) : nullptr);
+}
+
+void Recorder::end_archive(const torch::serialize::OutputArchive& archive, const std::string& path) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Unobserved unobserved;
+  write_values(archive, nullptr);
+  values_.clear();
+  // The library writes to a temporary folder first: the name alone is the user's.
+  write({{"event", "archive"}, {"name", path.substr(path.rfind('/') + 1)}});
 }
 
 void Recorder::wrote(const std::string& path) {

@@ -4,10 +4,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
+#include <torch/serialize/output-archive.h>
 
 #include <atomic>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -43,6 +44,13 @@ class Recorder {
   void begin_step(const torch::optim::Optimizer& optimizer, const char* kind);
   void end_step();
 
+  /// What is written to LibTorch's archives: tensors by name, other values, archives within archives, and the end of
+  /// the outermost: its file's name, if it has one.
+  void save(const std::string& key, const at::Tensor& tensor);
+  void save(const torch::serialize::OutputArchive& archive, const std::string& key, const c10::IValue& value);
+  void save(const std::string& key, const torch::serialize::OutputArchive& nested);
+  void end_archive(const torch::serialize::OutputArchive& archive, const std::string& path);
+
   /// A file of the working folder that was opened to be written.
   void wrote(const std::string& path);
 
@@ -65,6 +73,9 @@ class Recorder {
   nlohmann::json changed_values();
   nlohmann::json gradients(const std::vector<Known*>& of);
   void write(const nlohmann::json& line);
+  nlohmann::json saved(const std::string& key, const at::Tensor& tensor) const;
+  void write_values(const torch::serialize::OutputArchive& archive, const Known* state_of);
+  const Known* shown(const void* tensor) const;
 
   const int file_;
   const std::string folder_;
@@ -74,6 +85,8 @@ class Recorder {
   std::unordered_map<const c10::TensorImpl*, c10::weak_intrusive_ptr<c10::TensorImpl>> seen_once_;
   std::unordered_map<const torch::optim::Optimizer*, size_t> optimizers_;
   std::unordered_set<std::string> written_;
+  // Values of archives that have not ended: whose they are is said when their archive is put into another one.
+  std::unordered_map<const torch::serialize::OutputArchive*, std::vector<nlohmann::json>> values_;
   int64_t backwards_ = 0;
   int64_t steps_ = 0;
   int depth_ = 0;  // of backward passes

@@ -9,6 +9,7 @@ Exit code 0, or 1 with what was expected.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -63,10 +64,17 @@ class Project:
                 if path.is_file() and ".git" not in path.parts}
 
 
+def document(done):
+    """What `--verify-flags=--json -` has printed."""
+    return json.loads(done.stderr[done.stderr.index("\n{\n"):done.stderr.index("\n}\n") + 3])
+
+
 def right(project):
-    done = project.migrate("--verify=train", "--verify-args=elsewhere", "--verify-args=train:'settings'")
+    done = project.migrate("--verify=train", "--verify-args=elsewhere", "--verify-args=train:'settings'",
+                           "--verify-flags=--json -")
     expect(done.returncode == 1 and "train: the migrated program trains as the original does" in done.stderr,
            "a verified diff and exit code 1", done)
+    expect(document(done)["same"], "the user's document", done)
     expect(done.stdout == project.migrate().stdout and "accelerator.backward(loss)" in done.stdout,
            "the diff that is printed without --verify", done)
     expect(not any(project.temporary.iterdir()), "no temporary file", done)
@@ -82,14 +90,39 @@ def wrong(project):
     # It is a program like any other as far as can be told without running it.
     done = project.migrate("--rules-dir", rules)
     expect(done.returncode == 1 and "train: migrated\n" in done.stderr, "a wrong migration", done)
-    done = project.migrate("--rules-dir", rules, "--in-place", "--verify=train", "--verify-flags=--ranks 2",
+    done = project.migrate("--rules-dir", rules, "--in-place", "--verify=train", "--verify-flags=--ranks 2 --json -",
                            "--verify-cwd", project.running, cwd=project.folder)
     expect(done.returncode == 4 and done.stdout == "", "no diff and exit code 4", done)
-    for text in ("times-ranks: ", "the migrated `train` doesn't train as the original does [AM0909 training-differs]",
+    line = 1 + next(i for i, text in enumerate((project.folder / "source/train.cpp").read_text().splitlines())
+                    if "loss.backward()" in text)
+    for text in ("times-ranks: ", "rules: AM0401 backward, ",
+                 "what rules that concern `times-ranks` have edited in train, or found in it:\n",
+                 f"\n  source/train.cpp:{line}: edited [AM0401 backward]\n", "the migrated `train` doesn't train as the original does [AM0909 training-differs]",
                  "train: refused (AM0909 training-differs)"):
         expect(text in done.stderr, text, done)
+    expect(not document(done)["same"], "the user's document", done)
     kept = re.search("is kept in '(.*)'", done.stderr)
     expect(kept and os.access(pathlib.Path(kept[1]) / "migrated/build/programs/fit", os.X_OK), "the builds", done)
+
+
+def noted(project):
+    """What the notes say shows on ranks, and the report points to them."""
+    source = project.folder / "source/train.cpp"
+    original = source.read_text()
+    text = original.replace("Linear model(3, 1);", "Linear model(3, 1);\n  torch::nn::Dropout drop(0.5);")
+    text = text.replace("model(batch.data.narrow(1, 0, 3))", "model(drop(batch.data.narrow(1, 0, 3)))")
+    expect(text.count("drop(") == 2, "a program to change")
+    source.write_text(text)
+    project.before = project.files()
+    done = project.migrate("--verify=train", "--verify-args=settings", "--verify-flags=--ranks 2")
+    expect(done.returncode == 4, "exit code 4", done)
+    line = 1 + next(i for i, text in enumerate(text.splitlines()) if "model(drop(" in text)
+    for text in ("other-rows-or-draws: ", "what rules that concern `other-rows-or-draws` have edited in train, or found in it:\n",
+                 f"\n  source/train.cpp:{line}: this ", "; ranks draw other numbers than one process [AM0712 dropout]\n",
+                 ": edited [AM0303 training-loader]\n", "which may be what its notes say"):
+        expect(text in done.stderr, text, done)
+    source.write_text(original)
+    project.before = project.files()
 
 
 def unknown(project):
@@ -108,7 +141,7 @@ def main():
     for name in ("--tool", "--launcher", "--rules", "--work"):
         parser.add_argument(name, type=path, required=True)
     project = Project(parser.parse_args())
-    for check in (right, wrong, unknown):
+    for check in (right, wrong, noted, unknown):
         check(project)
         print(f"{check.__name__}: ok", flush=True)
 

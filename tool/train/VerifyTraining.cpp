@@ -4,6 +4,7 @@
 #include "report/StatusLine.h"
 #include "train/Copies.h"
 #include "train/Process.h"
+#include "train/Related.h"
 #include "units/Workers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -108,10 +109,13 @@ std::vector<std::string> TrainingCheck::arguments(StringRef Name) const {
   return words(All);
 }
 
-/// Of `accelerate-cpp verify`. It runs in another folder than the user, so files are named by their whole paths.
+/// Of `accelerate-cpp verify`. It runs in another folder than the user, so files are named by their whole paths; `-` is
+/// standard output.
 std::vector<std::string> TrainingCheck::flags() const {
   std::vector<std::string> Flags = words(O.VerifyFlags);
   auto Absolute = [](StringRef File) {
+    if (File == "-")
+      return File.str();
     SmallString<256> Path(File);
     fs::make_absolute(Path);
     return Path.str().str();
@@ -127,7 +131,9 @@ std::vector<std::string> TrainingCheck::flags() const {
 
 /// Whether both train alike; what `accelerate-cpp verify` says if not goes to `Said`.
 Expected<bool> TrainingCheck::compare(const std::string &Name, const std::string &Original, const std::string &Migrated,
-                                      RunFolder &Inputs, const std::string &Work, raw_ostream &Said) const {
+                                      RunFolder &Inputs, const std::string &Work, std::string &Document,
+                                      raw_ostream &Said) const {
+  const std::vector<std::string> Flags = flags();
   std::string LeftOut;
   for (unsigned Round = 1;; ++Round) {
     const std::string Runs = Work + "/runs-" + std::to_string(Round) + "/" + Name;
@@ -135,7 +141,9 @@ Expected<bool> TrainingCheck::compare(const std::string &Name, const std::string
       return fail("'" + Runs + "' can't be made: " + EC.message());
     std::vector<std::string> Command = {Verifier, "verify", "--original", Original,    "--migrated",
                                         Migrated, "--work", Runs,         "--timeout", std::to_string(O.VerifyTimeout)};
-    append_range(Command, flags());
+    Document = Runs + ".json";
+    Command.push_back("--json=" + Document); // beside the user's, if there is one
+    append_range(Command, Flags);
     for (const std::string &Entry : Inputs.entries())
       Command.push_back("--link=" + Entry);
     Command.push_back("--");
@@ -154,11 +162,13 @@ Expected<bool> TrainingCheck::compare(const std::string &Name, const std::string
       LeftOut = " without '" + llvm::join(Changed, "', '") + "' of '" + Folder + "', where its runs write";
       continue;
     }
+    const bool Printed = is_contained(Flags, "-") || is_contained(Flags, "--json=-");
+    if (Done->Code == 4 || (Done->Code == 0 && Printed))
+      Said << Done->Output;
     if (Done->Code == 0)
       return true;
     if (Done->Code != 4)
       return fail("`" + Name + "` can't be compared" + LeftOut + ": accelerate-cpp verify: " + Done->describe());
-    Said << Done->Output;
     return false;
   }
 }
@@ -233,15 +243,18 @@ Error TrainingCheck::run(const Configurations &Configured, Result &Final, Status
       continue;
     }
     Show("training " + Name);
-    Expected<bool> Same = compare(Name, *Original, *Migrated, *Inputs, Work.Path, Said);
+    std::string Document;
+    Expected<bool> Same = compare(Name, *Original, *Migrated, *Inputs, Work.Path, Document, Said);
     if (!Same)
       return Same.takeError();
-    if (*Same)
+    if (*Same) {
       Agree += "accelerate-migrate: " + Name + ": the migrated program trains as the original does\n";
-    else
-      refuse(Configured, Final, *Program, "AM0909",
-             "the migrated `" + Name + "` doesn't train as the original does" +
-                 (Program->What == Verdict::MigratedWithNotes ? ", which may be what its notes say" : ""));
+      continue;
+    }
+    sayRelatedPlaces(Document, Final, *Program, Tree, Said);
+    refuse(Configured, Final, *Program, "AM0909",
+           "the migrated `" + Name + "` doesn't train as the original does" +
+               (Program->What == Verdict::MigratedWithNotes ? ", which may be what its notes say" : ""));
   }
   if (!O.Quiet)
     Said << Agree;

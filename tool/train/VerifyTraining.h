@@ -34,8 +34,10 @@ private:
   std::string findAccelerate() const;
   std::vector<std::string> flags() const;
   std::vector<std::string> arguments(llvm::StringRef Name) const;
+  /// `Document`: the JSON file that `accelerate-cpp verify` has written if they differ.
   llvm::Expected<bool> compare(const std::string &Name, const std::string &Original, const std::string &Migrated,
-                               RunFolder &Inputs, const std::string &Work, llvm::raw_ostream &Said) const;
+                               RunFolder &Inputs, const std::string &Work, std::string &Document,
+                               llvm::raw_ostream &Said) const;
 
   const Options &O;
   const Project &Tree;

@@ -3,12 +3,13 @@
 Usage: faults.py LAUNCHER PROGRAM [--all] [--jobs N] [--where PLACE,...] [--what FAULT,...] [--verbose]
 
 Each case launches PROGRAM (faulty_training.cpp) on two or three ranks and lets a fault (killed, stopped, an exception,
-exit(0), a tensor of another shape) happen on the first or the last rank, at a place. The job must end within the timeout
-and ten seconds, not with 0, and name the rank; no process may be left; and started again it must go on from the last
-checkpoint and end with bit for bit the weights of a job to which nothing happened. In the cases called restart the
-launcher itself starts it again. Prints a table and `N passed, N failed`; exit status 0 if none failed.
+exit(0), a tensor of another shape) happen on one of them, first, last or between others, at a place. The job must end
+within the timeout and ten seconds, not with 0, and name the rank; no process may be left; and started again it must go on
+from the last checkpoint and end with bit for bit the weights of a job to which nothing happened. In the cases called
+restart the launcher itself starts it again. Prints a table and `N passed, N failed`; exit status 0 if none failed.
 
-Without --all, each fault at each place is tried once, on ranks that change from case to case.
+Without --all, each fault at each place is tried once, on ranks that change from case to case, and ranks 1 and 2 of three
+are killed everywhere.
 """
 
 import argparse
@@ -25,7 +26,8 @@ import uuid
 
 PLACES = ["start", "forward", "backward", "metric", "save", "end", "exit"]
 FAULTS = ["kill", "stop", "throw", "exit", "mismatch"]
-VICTIMS = [(2, 1), (3, 2), (2, 0), (3, 0)]  # ranks of the job, and the one that it happens to
+VICTIMS = [(2, 1), (3, 2), (2, 0), (3, 0), (3, 1)]  # ranks of the job, and the one that it happens to
+KILLED = [(3, 1), (3, 2)]  # at every place: a rank between others, and the last one
 TIMEOUT = 10  # the ranks', in seconds; they start in half a second, but not on a machine that is busy
 MARGIN = 10
 PATIENCE = 150  # with a job that should have ended
@@ -42,11 +44,12 @@ NAMED = {
 
 def cases(all_of_them):
     """(place, fault, ranks, victim), without those that are no fault: behind the last collective every rank may exit."""
-    victims = itertools.cycle(VICTIMS)
-    for place, fault in itertools.product(PLACES, FAULTS):
+    for (p, place), (f, fault) in itertools.product(enumerate(PLACES), enumerate(FAULTS)):
         if place == "exit" and fault in ("exit", "mismatch"):
             continue
-        for ranks, victim in VICTIMS if all_of_them else [next(victims)]:
+        one = VICTIMS[(p + f) % len(VICTIMS)]
+        chosen = VICTIMS if all_of_them else [one, *(KILLED if fault == "kill" else [])]
+        for ranks, victim in dict.fromkeys(chosen):
             yield place, fault, ranks, victim
     yield "backward", "restart", 2, 1
     yield "save", "restart", 3, 0

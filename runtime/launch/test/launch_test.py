@@ -1,16 +1,12 @@
 """The command line of accelerate-cpp, its configuration, and what each rank gets."""
 
-import ctypes
-import glob
 import json
 import os
-import signal
+import re
 import socket
-import subprocess
-import time
 import unittest
 
-from launcher import COMMAND, PATIENCE, LaunchTestCase
+from launcher import LaunchTestCase
 
 
 # What `accelerate config` of the Python package writes for four processes on CPUs.
@@ -56,6 +52,34 @@ class CommandLine(LaunchTestCase):
             result = self.run_command(*command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Exit code: 0; ", result.stdout)
+
+    def test_flags_are_documented(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../README.md")) as file:
+            text = file.read()
+        table = re.findall(r"^\| (`-.*?`) \| (?:`(\w+)`)? ?\| (?:`(\w+)`)? ?\|", text, re.MULTILINE)
+        documented = {re.findall(r"--\w+", flags)[0]: (key, variable) for flags, key, variable in table}
+        flags = {name: set(re.findall(r"^  (?:-\w, )?(--\w+)", self.run_command(*name.split(), "--help").stdout, re.MULTILINE))
+                 for name in ("launch", "config default", "test", "env")}
+        self.assertEqual(set(documented), flags["launch"] - {"--help"})
+        with_key = {flag for flag, (key, _) in documented.items() if key}
+        self.assertEqual(flags["config default"], {"--help", "--config_file", "--force", *with_key})
+        self.assertEqual(
+            flags["test"], {"--help", "--config_file", "--no_config", "--timeout", "--checkpoint_dir", *with_key}
+        )
+        self.assertEqual(flags["env"], {"--help", "--config_file", "--json"})
+        # The variables and the keys are what they say.
+        values = {"num_processes": "2", "num_machines": "1", "machine_rank": "0", "main_process_ip": "10.0.0.1",
+                  "main_process_port": "7", "gpu_ids": "1", "mixed_precision": "bf16", "use_cpu": "true", "debug": "true"}
+        self.assertEqual({key for key, _ in documented.values() if key}, set(values))
+        variables = {variable: values[key] for key, variable in documented.values() if key}
+        read = json.loads(self.run_command("env", "--json", **variables).stdout)["configuration"]
+        self.assertEqual({key: entry["value"] for key, entry in read.items()}, values)
+        for key, variable in documented.values():
+            self.assertTrue(not key or read[key]["from"] == variable, key)
+        self.write("accelerate.yaml", "".join(f"{key}: {value}\n" for key, value in values.items()))
+        read = json.loads(self.run_command("env", "--json").stdout)
+        self.assertEqual(read["warnings"], [])
+        self.assertEqual({key: entry["value"] for key, entry in read["configuration"].items()}, values)
 
     def test_mistakes_exit_with_2(self):
         program = self.program("exit 0\n")
@@ -124,6 +148,18 @@ class Launch(LaunchTestCase):
         self.assertEqual(self.read("world.2"), "3\n")
         result = self.run_command("launch", "--cpu", program, CUDA_VISIBLE_DEVICES="0,1,2")
         self.assertIn("[accelerate-cpp] num_processes: 1 (CPU only; ", result.stderr)
+
+    def test_visible_devices_are_those_that_count(self):
+        program = self.program("echo $CUDA_VISIBLE_DEVICES\n")
+        for arguments in (["launch", program], ["launch", "--gpu_ids", "all", program]):
+            result = self.run_command(*arguments, CUDA_VISIBLE_DEVICES="5,6")
+            self.assertIn("num_processes: 2 (2 CUDA devices; ", result.stderr)
+            self.assertIn("\n5,6\n", "\n" + result.stdout)
+        report = json.loads(self.run_command("env", "--json", CUDA_VISIBLE_DEVICES="5,6").stdout)
+        self.assertEqual(report["cuda devices"], 2)
+        self.assertEqual(self.run_command("config", "default", CUDA_VISIBLE_DEVICES="5,6").returncode, 0)
+        self.assertIn("num_processes: 2\n", self.read(Config.USER_FILE))
+        self.assertIn("use_cpu: false\n", self.read(Config.USER_FILE))
 
     def test_output_and_input(self):
         program = self.program('read word; echo "out $RANK $word"; echo "err $RANK" >&2\n')
@@ -300,6 +336,45 @@ class Config(LaunchTestCase):
         self.assertEqual(self.run_command("config", "--config_file", "mine.yaml", "default", "--force").returncode, 0)
         self.assertIn("num_processes: ", self.read("mine.yaml"))
 
+    def test_default_refuses_what_launch_refuses(self):
+        several = ["--num_machines", "2", "--num_processes", "4"]
+        address = ["--main_process_ip", "10.0.0.1"]
+        for flags, message in [
+            (several, "several machines need --main_process_ip"),
+            ([*several, *address], "several machines need --machine_rank"),
+            ([*several, *address, "--machine_rank", "2"], "the machines are numbered 0 to 1"),
+            ([*several, *address, "--machine_rank", "0", "--main_process_port", "0"], "must agree on a port"),
+            (["--num_machines", "2", "--num_processes", "3", "--machine_rank", "0", *address], "shared evenly"),
+            (["--machine_rank", "1"], "machine_rank is 1"),
+        ]:
+            with self.subTest(flags):
+                launch = self.run_command("launch", *flags, self.program("exit 0\n"))
+                result = self.run_command("config", "default", *flags)
+                self.assertEqual((launch.returncode, result.returncode), (2, 2), result.stderr)
+                self.assertIn(message, result.stderr)
+                self.assertIn(message, launch.stderr)
+                self.assertFalse(os.path.exists(self.path(self.USER_FILE)))
+        flags = [*several, *address, "--machine_rank", "1"]
+        self.assertEqual(self.run_command("config", "default", *flags).returncode, 0)
+        self.assertIn("machine_rank: 1\n", self.read(self.USER_FILE))
+
+    def test_the_file_in_force_is_named(self):
+        user = self.path(self.USER_FILE)
+        self.assertEqual(
+            self.run_command("config", "default", "--cpu", "--config_file", "mine.yaml").stdout,
+            "Wrote mine.yaml\nIn force: no file; launch reads mine.yaml if told to: --config_file mine.yaml\n",
+        )
+        self.assertEqual(self.run_command("config", "default", "--cpu").stdout, f"Wrote {user}\nIn force: {user}\n")
+        self.assertIn(f"configuration: {user}\n", self.run_command("launch", self.program("exit 0\n")).stderr)
+        self.assertIn(f"- configuration: `{user}`\n", self.run_command("env").stdout)
+        asked = self.run_command("config", "--config_file", "accelerate.yaml", stdin="1" + 9 * "\n")
+        self.assertTrue(asked.stdout.endswith("Wrote accelerate.yaml\nIn force: ./accelerate.yaml\n"), asked.stdout)
+        self.assertEqual(
+            self.run_command("config", "default", "--cpu", "--force").stdout,
+            f"Wrote {user}\nIn force: ./accelerate.yaml, which comes before; launch reads {user} if told to: "
+            f"--config_file {user}\n",
+        )
+
     def test_unwritable(self):
         self.write("file", "")
         result = self.run_command("config", "default", "--config_file", "file/config.yaml")
@@ -353,125 +428,28 @@ class Env(LaunchTestCase):
         self.assertEqual(report["configuration"]["use_cpu"], {"value": "true", "from": "ACCELERATE_USE_CPU"})
         self.assertEqual(report["variables"]["ACCELERATE_USE_CPU"], "1")
         self.assertEqual(report["cpus"], len(os.sched_getaffinity(0)))
+        self.assertNotIn("error", report)
 
-
-class Verify(LaunchTestCase):
-    """What verify does with files, signals and failures. Shell scripts tell what they have trained in the recorder's
-    place, which is another library here."""
-
-    TRAINING = """\
-rank=${RANK:-0}; world=${WORLD_SIZE:-1}; print='0,"h",1,1,1,1,1,1,1,1,1'
-{
-  echo '{"event":"start","version":1,"rank":'$rank',"world":'$world'}'
-  echo '{"event":"tensor","id":0,"kind":"parameter","name":"w","dtype":"Float","shape":[2]}'
-  echo '{"event":"values","values":[['$print']]}'
-  echo '{"event":"backward","n":0,"loss":'$((rank + 1))',"dtype":"Float","weight":'$((rank == 0))',"rows":'$((rank == 0))',"global_rows":1,"gradients":[['$print']]}'
-} > $ACCELERATE_RECORD/rank$rank.jsonl
-"""
-
-    def verify(self, *flags, original="", migrated=None, **variables):
-        return self.run_command(
-            *self.verify_command(original, original if migrated is None else migrated, *flags), **variables
-        )
-
-    def verify_command(self, original, migrated, *flags):
-        """`original` and `migrated` come behind the training."""
-        programs = [self.program(self.TRAINING + original, "original"), self.program(self.TRAINING + migrated, "migrated")]
-        ctypes.CDLL("libm.so.6")
-        with open("/proc/self/maps") as maps:
-            recorder = next(line.split()[-1] for line in maps if "/libm.so" in line)
-        return ["verify", "--cpu", "--recorder", recorder, "--original", programs[0], "--migrated", programs[1], *flags]
-
-    def test_same_and_not_the_same(self):
-        result = self.verify("--ranks", "2")
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        result = self.verify("--ranks", "2", migrated="echo more\n")
-        self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
-
-    def test_reports(self):
-        result = self.verify("--ranks", "none", "--json", "-")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertTrue(json.loads(result.stdout)["same"])
-        self.assertIn("the same training\n", result.stderr)
-        # Both in one file, one behind the other.
-        with open(self.path("out"), "w") as out:
-            command = [COMMAND, *self.verify_command("", "", "--ranks", "none", "--json", "/dev/stdout")]
-            subprocess.run(command, cwd=self.folder, env=self.environment, stdout=out, timeout=PATIENCE, check=True)
-        text, document = self.read("out").split("the same training\n")
-        self.assertTrue(text.startswith("original "), text)
-        self.assertTrue(json.loads(document)["same"])
-        self.write("kept", "old")
-        os.symlink("kept", self.path("link"))
-        self.assertEqual(self.verify("--ranks", "none", "--json", "link").returncode, 0)
-        self.assertTrue(os.path.islink(self.path("link")))
-        self.assertTrue(json.loads(self.read("kept"))["same"])
-
-    def test_reports_that_cannot_be_written(self):
-        os.mkdir(self.path("reports"))
-        for flag in ("--json", "--html"):
-            result = self.verify("--ranks", "none", flag, "reports", original="touch $HOME-ran")
-            self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn(f"cannot write reports: it is a folder; choose another place with {flag}", result.stderr)
-            self.assertFalse(os.path.exists(self.path("home-ran")))
-
-    def test_signals(self):
-        """It stops what it runs, alone and on ranks, and leaves nothing."""
-        os.mkdir(self.path("temporary"))
-        self.environment["TMPDIR"] = self.path("temporary")
-        wait = f'echo $$ > {self.folder}/id.$rank; while :; do sleep 0.05; done\n'
-        for number, on_ranks in ((signal.SIGTERM, False), (signal.SIGINT, True), (signal.SIGHUP, True)):
-            with self.subTest(number):
-                wait_where = '[ -z "$WORLD_SIZE" ] && ' * (not on_ranks) + '[ -n "$WORLD_SIZE" ] && ' * on_ranks
-                process = self.start(*self.verify_command("", f"if {wait_where} true; then {wait} fi\n", "--ranks", "2"))
-                ids = self.process_ids(*["id.0", "id.1"][: 1 + on_ranks])
-                process.send_signal(number)
-                _, stderr = process.communicate(timeout=PATIENCE)
-                self.assertEqual(process.returncode, 128 + number, stderr)
-                self.assertRegex(stderr, rf"\[accelerate-cpp\] got signal {number} \(.*\): stopping the run '(alone|ranks-2)'\n")
-                self.assert_gone(ids)
-                self.assertEqual(os.listdir(self.path("temporary")), [])
-                for name in glob.glob(self.path("id.*")):
-                    os.unlink(name)
-
-    def test_jobs_around_it(self):
-        """Its own part in a job isn't the programs'."""
-        job = {"RANK": "1", "WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMI_RANK": "1",
-               "PMI_SIZE": "2", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "ACCELERATE_NUM_MACHINES": "2",
-               "ACCELERATE_MACHINE_RANK": "1", "ACCELERATE_MAIN_PROCESS_IP": "10.0.0.1"}
-        result = self.verify("--ranks", "2", original="env | grep -E '^(OMPI|PMI|SLURM|MASTER_ADDR)' | grep -v =127.0.0.1; true\n", **job)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        result = self.verify("--ranks", "none", original="env | grep -qE '^(RANK|WORLD_SIZE)=' && exit 1; exit 0\n", **job)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-
-    def test_failed_rank_is_named(self):
-        waited = "echo '[accelerate] rank 0 of 2: backward failed after 1 s (timeout 600 s): closed' >&2; "
-        before = "echo 'Before that, rank 1 (process 7 on host) failed: boom' >&2; "
-        for zero, one, kind in [
-            (waited + before + "kill -ABRT $$", "kill -ABRT $$", "failed"),  # it threw
-            (waited + "kill -ABRT $$", "kill -SEGV $$", "failed"),
-            ("sleep 5", "exit 3", "failed"),
-            (waited + "kill -ABRT $$", "sleep 5", "hang"),
-        ]:
-            with self.subTest(one):
-                migrated = f'[ "$WORLD_SIZE" = 2 ] || exit 0\nif [ $RANK = 1 ]; then {one}; else sleep 0.1; {zero}; fi\n'
-                result = self.verify("--ranks", "2", "--json", "report.json", migrated=migrated)
-                self.assertEqual(result.returncode, 4, result.stderr)
-                first = json.loads(self.read("report.json"))["runs"][1]["first_difference"]
-                self.assertEqual((first["kind"], first.get("rank", 1)), (kind, 1), first)
-                self.assertTrue("rank" in first or kind == "hang", first)
-
-    def test_folders_of_the_user_are_left_alone(self):
-        os.makedirs(self.path("project/original"))
-        self.write("project/original/code", "precious")
-        result = self.verify("--ranks", "none", "--work", "project")
-        self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("--work: project isn't empty", result.stderr)
-        self.assertEqual(self.read("project/original/code"), "precious")
-        os.mkdir(self.path("empty"))
-        for work in ("empty", "new", "new"):
-            result = self.verify("--ranks", "none", "--work", work)
-            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-            self.assertEqual(sorted(os.listdir(self.path(work))), [".accelerate-verify", "alone", "original"])
+    def test_all_but_what_is_broken(self):
+        self.write("accelerate.yaml", "num_processes: [2\n")
+        message = r"\./accelerate\.yaml:2:1: "
+        result = self.run_command("env", ACCELERATE_USE_CPU="1")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, rf"^\[accelerate-cpp\] error: {message}")
+        for text in ("- operating system: ", "- configuration: `./accelerate.yaml`\n",
+                     "  - use_cpu: `true` (from ACCELERATE_USE_CPU)\n"):
+            self.assertIn(text, result.stdout)
+        self.assertRegex(result.stdout, f"\n- error: {message}")
+        result = self.run_command("env", "--json", ACCELERATE_USE_CPU="1")
+        self.assertEqual(result.returncode, 2)
+        report = json.loads(result.stdout)
+        self.assertRegex(report["error"], message)
+        self.assertEqual(report["configuration file"], "./accelerate.yaml")
+        # A broken variable beside it.
+        result = self.run_command("env", ACCELERATE_NUM_PROCESSES="many")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("- error: environment variable ACCELERATE_NUM_PROCESSES: 'many' ", result.stdout)
+        self.assertIn("- configuration: `./accelerate.yaml`\n", result.stdout)
 
 
 if __name__ == "__main__":

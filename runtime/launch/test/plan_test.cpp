@@ -125,6 +125,13 @@ TEST(Machine, CountsCudaDevices) {
   EXPECT_EQ(CountCudaDevices("GPU-8932f937,1,-1,2", folder), 2);
   EXPECT_EQ(CountCudaDevices("", folder), 0);
   EXPECT_EQ(CountCudaDevices("-1", folder), 0);
+  const auto visible = [&](std::optional<std::string> list) {
+    return CountVisibleCudaDevices(
+        [&](const std::string& name) { return name == "CUDA_VISIBLE_DEVICES" ? list : std::nullopt; }, folder);
+  };
+  EXPECT_EQ(visible(std::nullopt), 3);
+  EXPECT_EQ(visible("2"), 1);
+  EXPECT_EQ(visible(""), 0);
   std::filesystem::remove_all(folder);
 }
 

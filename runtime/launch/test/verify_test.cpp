@@ -1,12 +1,16 @@
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
-#include "verify/compare.h"
 #include "verify/explain.h"
+#include "verify/recordable.h"
 #include "verify/text.h"
-#include "verify/training.h"
+#include "verify_recordings.h"
 
 namespace accelerate::launch {
 namespace {
@@ -58,21 +62,6 @@ TEST(VerifyTolerance, GrowsWithTheSteps) {
   EXPECT_DOUBLE_EQ(tolerance.At("Float", 1), 2e-3);
 }
 
-// Two tensors in a gradient that points somewhere.
-Prints Gradient(double factor) {
-  return {{0, {"", 1, {1 * factor, -2 * factor, 3 * factor, 1, -1, 2, 0.5, 4}}},
-          {1, {"", 1, {-1, 1, 2, 2, 1, -3, 1, 0.25}}}};
-}
-
-Prints Times(Prints prints, double factor) {
-  for (auto& [position, print] : prints) {
-    print.hash += "'";
-    print.norm *= factor;
-    for (double& sum : print.sketch) sum *= factor;
-  }
-  return prints;
-}
-
 TEST(VerifyExplain, FindsACommonFactor) {
   EXPECT_NEAR(CommonFactor(Gradient(1), Times(Gradient(1), 3)), 3, 1e-9);
   EXPECT_EQ(CommonFactor(Gradient(1), Gradient(-1)), 0);
@@ -87,39 +76,6 @@ TEST(VerifyExplain, FindsAPenalty) {
   }
   EXPECT_TRUE(IsPenalty(Gradient(1), more, values));
   EXPECT_FALSE(IsPenalty(Gradient(1), Gradient(2), values));
-}
-
-// What a rank records of so many steps of a model with two parameters.
-Recording Train(int rank, int world, std::size_t steps) {
-  Recording recording;
-  recording.rank = rank;
-  recording.world = world;
-  recording.tensors = {{"parameter", "weight", "Float", {8}}, {"parameter", "bias", "Float", {8}}};
-  for (std::size_t i = 0; i < steps; ++i) {
-    RecordedEvent backward;
-    backward.loss = 1.0 / static_cast<double>(i + 1) + rank;
-    backward.dtype = "Float";
-    backward.gradients = Gradient(1);
-    backward.weight = world == 1 ? 1 : rank == 0 ? 1 : 0;
-    backward.rows = rank == 0 ? 4 : 0;
-    backward.global_rows = 4;
-    if (i == 0) backward.values = Gradient(-3);
-    RecordedEvent step;
-    step.is_step = true;
-    step.optimizer = "SGD";
-    step.gradients = backward.gradients;
-    step.values = Times(Gradient(-3), static_cast<double>(i + 2));
-    recording.events.push_back(backward);
-    recording.events.push_back(step);
-  }
-  return recording;
-}
-
-RunReport Compare(const Recording& original, const std::vector<Recording>& ranks) {
-  RunReport report;
-  report.ranks = ranks.size() == 1 ? 0 : static_cast<int>(ranks.size());
-  CompareTraining(original, ranks, Tolerance(), report);
-  return report;
 }
 
 TEST(VerifyTraining, IsTheSame) {
@@ -201,6 +157,34 @@ TEST(VerifyTraining, CountsSteps) {
   EXPECT_EQ(report.first->explanation.kind, "sequence");
 }
 
+// Optimizers write the states of their parameters in the order of a hash table.
+TEST(VerifyRecording, PutsStatesIntoOrder) {
+  const std::string path = testing::TempDir() + "/verify_states.jsonl";
+  std::ofstream file(path);
+  file << R"({"event":"start","version":1,"rank":0,"world":1})" << "\n";
+  for (const char* id : {"3", "5"}) {
+    file << R"({"event":"tensor","kind":"parameter","name":"w","dtype":"Float","shape":[2],"id":)" << id << "}\n";
+  }
+  const auto save = [&](const char* key, const char* state_of) {
+    file << R"({"event":"saved","key":")" << key << R"(","shape":[2],"dtype":"Float",)" << state_of
+         << R"("value":[null,"ab",1,1,2,3,4,5,6,7,8]})" << "\n";
+  };
+  save("before", "");
+  for (const char* key : {"exp_avg", "exp_avg_sq"}) save(key, R"("state_of":5,)");
+  for (const char* key : {"exp_avg", "exp_avg_sq"}) save(key, R"("state_of":3,)");
+  save("behind", "");
+  file << R"({"event":"archive","name":"optimizer.pt"})" << "\n";
+  file.close();
+  const auto recording = ReadRecording(path);
+  ASSERT_TRUE(recording);
+  std::string order;
+  for (const SavedTensor& saved : recording->saved) {
+    EXPECT_EQ(saved.archive, "optimizer.pt");
+    order += saved.key + (saved.state_of ? std::to_string(*saved.state_of) : "") + " ";
+  }
+  EXPECT_EQ(order, "before exp_avg0 exp_avg_sq0 exp_avg1 exp_avg_sq1 behind ");
+}
+
 TEST(VerifyRecording, ReadsWholeLines) {
   const std::string path = testing::TempDir() + "/verify_recording.jsonl";
   std::ofstream(path) << R"({"event":"start","version":1,"rank":1,"world":2})" << "\n"
@@ -209,8 +193,13 @@ TEST(VerifyRecording, ReadsWholeLines) {
                       << R"({"event":"values","values":[[7,"ab",1,1,2,3,4,5,6,7,8]]})" << "\n"
                       << R"({"event":"backward","n":0,"loss":"nan","dtype":"Float",)"
                       << R"("gradients":[[7,"cd",2,1,2,3,4,5,6,7,8]]})" << "\n"
+                      << R"({"event":"saved","key":"w","shape":[2],"dtype":"Float","value":[7,"ef",2,1,2,3,4,5,6,7,8]})"
+                      << "\n"
+                      << R"({"event":"archive","name":"net.pt"})" << "\n"
                       << R"({"event":"step","n":0,"optimizer":0,"kind":"SGD","gradients":[[7]]})" << "\n"
                       << R"({"event":"name","id":7,"name":"fc.w"})" << "\n"
+                      << R"({"event":"saved","key":"0","shape":[],"dtype":"Long",)"
+                      << R"("value":[null,"01",1,1,1,1,1,1,1,1,1]})" << "\n"
                       << R"({"event":"stepped","values":[[7,)";
   const auto recording = ReadRecording(path);
   ASSERT_TRUE(recording);
@@ -221,9 +210,46 @@ TEST(VerifyRecording, ReadsWholeLines) {
   EXPECT_EQ(recording->events[0].values.at(0).hash, "ab");
   EXPECT_EQ(recording->events[1].gradients.at(0).hash, "cd");
   EXPECT_EQ(recording->tensors[0].Describe(0), "fc.w [2]");
+  ASSERT_EQ(recording->saved.size(), 2U);
+  EXPECT_EQ(recording->saved[0].archive, "net.pt");
+  EXPECT_EQ(recording->saved[0].position, 0U);
+  EXPECT_EQ(recording->saved[0].steps, 0U);
+  EXPECT_EQ(recording->saved[0].print.hash, "ef");
+  EXPECT_EQ(recording->saved[1].archive, "");  // it hasn't ended
+  EXPECT_EQ(recording->saved[1].archive_number, 1U);
+  EXPECT_EQ(recording->saved[1].steps, 1U);
+  EXPECT_FALSE(recording->saved[1].position);
   EXPECT_FALSE(ReadRecording(path + ".absent"));
   std::ofstream(path) << R"({"event":"start","version":2,"rank":0,"world":1})" << "\n";
   EXPECT_THROW(ReadRecording(path), std::runtime_error);
+}
+
+// This program isn't linked with LibTorch's libraries, and has a name of LibTorch's in it.
+__attribute__((used)) const char name_of_torch[] = "N5torch2nn6ModuleE";
+
+TEST(VerifyRecordable, SaysWhatIsInTheWay) {
+  const auto says = [](const std::string& program, const char* text) {
+    return WhyNotRecorded(program).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(says("/proc/self/exe", "has LibTorch linked in statically"));
+  EXPECT_TRUE(says("/bin/true", "has to be an executable that is linked with LibTorch's shared libraries"));
+  EXPECT_TRUE(says("", "has to be an executable"));
+  const std::string path = testing::TempDir() + "/verify_recordable";
+  std::ofstream(path) << "#!/bin/sh\nexec ./train\n";
+  EXPECT_TRUE(says(path, "is a script"));
+  // The same program without the request for a loader.
+  std::ifstream self("/proc/self/exe", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(self)), std::istreambuf_iterator<char>());
+  ASSERT_GT(bytes.size(), sizeof(Elf64_Ehdr));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  header.e_phnum = 0;
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_TRUE(says(path, "is linked statically"));
+  std::ofstream(path, std::ios::binary) << bytes.substr(0, 20);
+  EXPECT_TRUE(says(path, "is linked statically"));
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -25,10 +25,6 @@ struct CompareSettings {
   std::vector<std::string> ignored;  // glob patterns of files
 };
 
-/// What programs have to be.
-inline constexpr const char* kHowToBeRecorded =
-    "the program has to be an executable (no script) that is linked with LibTorch's shared libraries";
-
 /// Whether the program couldn't even be started with the recorder.
 bool CannotBeRecorded(const RunResult& run);
 

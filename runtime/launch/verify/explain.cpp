@@ -147,9 +147,8 @@ Explanation ExplainTraining(const Evidence& evidence) {
           AfterSteps(evidence.steps_before)};
 }
 
-Explanation ExplainNumber(double ratio, int ranks, bool training_differs) {
+Explanation ExplainNumber(double ratio, int ranks) {
   const double n = ranks;
-  if (training_differs) return {"follows", "the training differs, and the output with it"};
   // Rows needn't divide evenly, and ranks needn't count equally much.
   if (ranks > 1 && ratio > 0 && std::abs(ratio * n - 1) < 0.35) {
     return {"metric-partial", fmt::format("about 1/{} of the original's: one rank's part of a sum; "

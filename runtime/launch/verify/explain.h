@@ -28,7 +28,7 @@ struct Evidence {
 Explanation ExplainTraining(const Evidence& evidence);
 
 /// A number in the output that became `ratio` times what it was.
-Explanation ExplainNumber(double ratio, int ranks, bool training_differs);
+Explanation ExplainNumber(double ratio, int ranks);
 
 /// The factor between two sets of tensors, if there is a common one; 0 if not.
 double CommonFactor(const Prints& original, const Prints& migrated);

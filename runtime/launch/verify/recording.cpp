@@ -55,6 +55,10 @@ class Reader {
       if (steps_.empty()) throw std::runtime_error("an end without a step");
       TakePrints(line.at("values"), result_.events[steps_.back()].values, nullptr);
       steps_.pop_back();
+    } else if (event == "saved") {
+      TakeSaved(line);
+    } else if (event == "archive") {
+      EndArchive(line.at("name"));
     } else if (event == "file") {
       result_.files.push_back(line.at("path"));
     }
@@ -76,6 +80,40 @@ class Reader {
     result_.events.push_back(std::move(backward));
   }
 
+  void TakeSaved(const json& line) {
+    const json& value = line.at("value");
+    SavedTensor saved;
+    saved.key = line.at("key");
+    saved.dtype = line.at("dtype");
+    saved.shape = line.at("shape").get<std::vector<int64_t>>();
+    if (!value.at(0).is_null()) saved.position = positions_.at(value[0]);
+    if (line.contains("state_of")) saved.state_of = positions_.at(line["state_of"]);
+    saved.archive_number = archives_;
+    saved.print = ReadPrint(value);
+    saved.steps = result_.CountSteps();
+    result_.saved.push_back(std::move(saved));
+  }
+
+  // The states of parameters come in no order that two runs would share: theirs is put in its place.
+  void EndArchive(const std::string& name) {
+    const auto end = result_.saved.end();
+    for (auto it = result_.saved.begin() + static_cast<std::ptrdiff_t>(archive_begin_); it != end;) {
+      const auto last = std::find_if(it, end, [](const SavedTensor& saved) { return !saved.state_of; });
+      std::stable_sort(it, last, [](const auto& a, const auto& b) { return a.state_of < b.state_of; });
+      it = last == end ? end : last + 1;
+    }
+    for (; archive_begin_ < result_.saved.size(); ++archive_begin_) result_.saved[archive_begin_].archive = name;
+    ++archives_;
+  }
+
+  static Print ReadPrint(const json& entry) {
+    Print print;
+    print.hash = entry.at(1);
+    print.norm = Number(entry.at(2));
+    for (std::size_t i = 0; i < print.sketch.size(); ++i) print.sketch[i] = Number(entry.at(3 + i));
+    return print;
+  }
+
   // An entry of one element is the same as the last of that tensor.
   void TakePrints(const json& entries, Prints& prints, Prints* last) {
     for (const json& entry : entries) {
@@ -84,10 +122,7 @@ class Reader {
         prints[position] = last->at(position);
         continue;
       }
-      Print print;
-      print.hash = entry.at(1);
-      print.norm = Number(entry.at(2));
-      for (std::size_t i = 0; i < print.sketch.size(); ++i) print.sketch[i] = Number(entry.at(3 + i));
+      Print print = ReadPrint(entry);
       if (last != nullptr) (*last)[position] = print;
       prints[position] = std::move(print);
     }
@@ -95,6 +130,8 @@ class Reader {
 
   Recording result_;
   std::map<int64_t, std::size_t> positions_;
+  std::size_t archive_begin_ = 0;  // what is saved from there on is in an archive that has not ended
+  std::size_t archives_ = 0;
   std::vector<std::size_t> steps_;  // under way: a closure's backward passes are within one
   Prints pending_;
   Prints gradients_;
@@ -107,6 +144,11 @@ double Distance(const Print& a, const Print& b) {
   double squares = 0;
   for (std::size_t i = 0; i < a.sketch.size(); ++i) squares += std::pow(a.sketch[i] - b.sketch[i], 2);
   return std::sqrt(squares / static_cast<double>(a.sketch.size()));
+}
+
+double Relative(double difference, double scale) {
+  if (difference == 0) return 0;
+  return std::isfinite(difference) && scale > 0 ? difference / scale : std::numeric_limits<double>::infinity();
 }
 
 std::string RecordedTensor::Describe(std::size_t position) const {

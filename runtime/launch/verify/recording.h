@@ -20,6 +20,9 @@ using Prints = std::map<std::size_t, Print>;  // by the tensor's position in Rec
 /// An estimate of the distance between two tensors of one shape; 0 for equal bits.
 double Distance(const Print& a, const Print& b);
 
+/// A difference as a part of `scale`; infinite where that can't be said.
+double Relative(double difference, double scale);
+
 struct RecordedTensor {
   std::string kind;  // parameter, buffer, leaf
   std::string name;
@@ -43,12 +46,26 @@ struct RecordedEvent {
   Prints values;     // those that have changed: before a backward pass, behind a step
 };
 
+/// A tensor or number that was written to an archive of LibTorch.
+struct SavedTensor {
+  std::string key;
+  std::string archive;  // its file's name; empty if it has none
+  std::size_t archive_number = 0;
+  std::optional<std::size_t> position;  // in Recording::tensors, if it belongs to the training
+  std::optional<std::size_t> state_of;  // of this parameter an optimizer's state
+  std::string dtype;
+  std::vector<int64_t> shape;
+  Print print;
+  std::size_t steps = 0;  // before it
+};
+
 /// What one process trained.
 struct Recording {
   int rank = 0;
   int world = 1;
   std::vector<RecordedTensor> tensors;
   std::vector<RecordedEvent> events;
+  std::vector<SavedTensor> saved;
   std::vector<std::string> files;  // of the working folder that it opened to write
   bool cut_off = false;            // the last line isn't whole: the process was ended while it wrote
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "related_rules.h"
 #include "report.h"
 
 namespace accelerate::launch {
@@ -143,7 +144,12 @@ std::string FirstDifference(const Difference& first) {
   if (first.tolerance > 0) {
     text += fmt::format("<p>relative difference {:.1e}, tolerance {:.1e}</p>", first.difference, first.tolerance);
   }
-  return text + fmt::format("<p><b>{}</b>: {}</p>\n", Escape(first.explanation.kind), Escape(first.explanation.text));
+  text += fmt::format("<p><b>{}</b>: {}</p>\n", Escape(first.explanation.kind), Escape(first.explanation.text));
+  const auto rules = RelatedRules(first.explanation.kind);
+  if (rules.empty()) return text;
+  text += "<p>Rules of accelerate-migrate that concern this (<code>--explain CODE</code>):</p><ul>\n";
+  for (const auto& [code, name] : rules) text += fmt::format("<li>{} {}</li>\n", code, name);
+  return text + "</ul>\n";
 }
 
 std::string RunSection(const RunReport& run) {

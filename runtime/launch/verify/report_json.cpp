@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "related_rules.h"
 #include "report.h"
 
 namespace accelerate::launch {
@@ -21,6 +22,19 @@ json Numbers(const std::vector<double>& numbers) {
   return result;
 }
 
+// Of each backward pass: null where nobody counts.
+json Rows(const RunReport& run) {
+  json rows = json::array();
+  for (const long long count : run.rows) rows.push_back(count < 0 ? json() : json(count));
+  return rows;
+}
+
+json RankRows(const RunReport& run) {
+  json rows = json::array();
+  for (const auto& each : run.rank_rows) rows.push_back(each.empty() ? json() : json(each));
+  return rows;
+}
+
 json First(const Difference& first) {
   json result = {{"check", first.check}, {"where", first.where}, {"what", first.what}};
   if (first.step) result["step"] = *first.step;
@@ -32,6 +46,10 @@ json First(const Difference& first) {
   }
   result["kind"] = first.explanation.kind;
   result["explanation"] = first.explanation.text;
+  result["rules"] = json::array();
+  for (const auto& [code, name] : RelatedRules(first.explanation.kind)) {
+    result["rules"].push_back({{"code", code}, {"name", name}});
+  }
   return result;
 }
 
@@ -50,7 +68,9 @@ json Run(const RunReport& run) {
           {"first_difference", run.first ? First(*run.first) : json()},
           {"losses", Numbers(run.losses)},
           {"differences", Numbers(run.differences)},
-          {"tolerances", Numbers(run.tolerances)}};
+          {"tolerances", Numbers(run.tolerances)},
+          {"rows", Rows(run)},
+          {"rank_rows", RankRows(run)}};
 }
 
 }  // namespace

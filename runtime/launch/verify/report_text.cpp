@@ -1,5 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <string>
+#include <vector>
+
+#include "related_rules.h"
 #include "report.h"
 
 namespace accelerate::launch {
@@ -14,7 +19,11 @@ std::string FirstDifference(const Difference& first) {
   if (first.tolerance > 0) {
     text += fmt::format("    relative difference {:.1e}, tolerance {:.1e}\n", first.difference, first.tolerance);
   }
-  return text + fmt::format("    {}: {}\n", first.explanation.kind, first.explanation.text);
+  text += fmt::format("    {}: {}\n", first.explanation.kind, first.explanation.text);
+  std::vector<std::string> rules;
+  for (const auto& [code, name] : RelatedRules(first.explanation.kind)) rules.push_back(code + " " + name);
+  if (rules.empty()) return text;
+  return text + fmt::format("    rules: {} (accelerate-migrate --explain CODE)\n", fmt::join(rules, ", "));
 }
 
 }  // namespace

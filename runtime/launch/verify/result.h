@@ -46,10 +46,11 @@ struct RunReport {
   std::vector<Check> checks;
   std::optional<Difference> first;
 
-  std::vector<double> losses;       // of the global batch, for each backward pass
-  std::vector<double> differences;  // from the original's, relative
-  std::vector<double> tolerances;   // 0: the same bits are expected
-  std::vector<long long> rows;      // of the global batch; -1: unknown
+  std::vector<double> losses;                     // of the global batch, for each backward pass
+  std::vector<double> differences;                // from the original's, relative
+  std::vector<double> tolerances;                 // 0: the same bits are expected
+  std::vector<long long> rows;                    // of the global batch; -1: unknown
+  std::vector<std::vector<long long>> rank_rows;  // each rank's of them; empty: unknown
 
   bool same() const { return !first; }
 };

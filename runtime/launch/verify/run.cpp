@@ -214,6 +214,7 @@ RunResult RunRecorded(RunSignals& signals, const RunSettings& settings, const st
   const std::string base = settings.work + "/" + name;
   RunResult result;
   result.name = name;
+  result.program = program;
   result.ranks = ranks;
   result.folder = base + "/folder";
   const std::string record = base + "/record";

@@ -28,6 +28,7 @@ struct RunSettings {
 /// How a run ended and what it left.
 struct RunResult {
   std::string name;
+  std::string program;                   // its path
   int ranks = 0;                         // 0: without a launcher
   std::string folder;                    // its working folder
   std::string out;                       // what it (rank 0) wrote on standard output

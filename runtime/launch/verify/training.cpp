@@ -15,17 +15,10 @@ namespace accelerate::launch {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double Norm(const Prints& prints) {
   double squares = 0;
   for (const auto& [position, print] : prints) squares += print.norm * print.norm;
   return std::sqrt(squares);
-}
-
-double Relative(double difference, double scale) {
-  if (difference == 0) return 0;
-  return std::isfinite(difference) && scale > 0 ? difference / scale : kInfinity;
 }
 
 void Apply(const Prints& changes, Prints& values) {
@@ -52,7 +45,7 @@ class Comparison {
     has_steps_ = original.CountSteps() > 0;
   }
 
-  void Run() {
+  TrainingScale Run() {
     std::size_t events = original_.events.size();
     for (const Recording& rank : ranks_) events = std::min(events, rank.events.size());
     if (CompareTensors()) {
@@ -66,6 +59,11 @@ class Comparison {
     JudgeTurns();
     CheckSharing();
     AddChecks();
+    TrainingScale scale;
+    scale.values = value_scale_;
+    scale.gradients = gradient_scale_;
+    for (std::size_t i = 0; i < signal_.size(); ++i) scale.noise.push_back(IsNoise(i));
+    return scale;
   }
 
  private:
@@ -207,17 +205,21 @@ class Comparison {
   void CompareRows() {
     long long sum = 0;
     long long global = -1;
+    std::vector<long long> each;
     for (const Recording& rank : ranks_) {
       const RecordedEvent& event = rank.events[at_];
       if (!event.global_rows) {
         rows_known_ = false;
         report_.rows.push_back(-1);
+        report_.rank_rows.emplace_back();
         return;
       }
+      each.push_back(*event.rows);
       sum += *event.rows;
       global = *event.global_rows;
     }
     report_.rows.push_back(global);
+    report_.rank_rows.push_back(std::move(each));
     if (sum == global) return;
     Difference difference;
     difference.where = Where();
@@ -533,9 +535,9 @@ class Comparison {
 
 }  // namespace
 
-void CompareTraining(const Recording& original, const std::vector<Recording>& ranks, const Tolerance& tolerance,
-                     RunReport& report) {
-  Comparison(original, ranks, tolerance, report).Run();
+TrainingScale CompareTraining(const Recording& original, const std::vector<Recording>& ranks,
+                              const Tolerance& tolerance, RunReport& report) {
+  return Comparison(original, ranks, tolerance, report).Run();
 }
 
 }  // namespace accelerate::launch

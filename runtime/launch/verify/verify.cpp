@@ -12,6 +12,7 @@
 #include "compare.h"
 #include "machine.h"
 #include "output_file.h"
+#include "recordable.h"
 #include "report.h"
 #include "run.h"
 
@@ -30,7 +31,7 @@ struct VerifyOptions {
   std::string ranks = "2,3";
   double tolerance = 0;
   double timeout = 600;
-  std::string json;
+  std::vector<std::string> json;
   std::string html;
   std::string work;
   std::string recorder;
@@ -165,7 +166,7 @@ bool Failed(const RunResult& original, const VerifyOptions& options) {
   if (original.timed_out) {
     Say("error: the original did not end within {:g} s (--timeout); give it less to do", options.timeout);
   } else if (CannotBeRecorded(original) || (original.exit_code == 0 && original.recordings.empty())) {
-    Say("error: nothing was recorded of the original: {}", kHowToBeRecorded);
+    Say("error: nothing was recorded of the original: {} {}", original.program, WhyNotRecorded(original.program));
   } else if (original.exit_code != 0) {
     Say("error: the original fails with exit code {}; the last lines of its stderr:", original.exit_code);
     for (const std::string& line : original.error_lines) fmt::print(stderr, "    {}\n", line);
@@ -185,8 +186,11 @@ int Verify(RunSignals& signals, const VerifyOptions& options, const std::vector<
   compare.tolerance.first = options.tolerance;
   compare.masks = ReadMasks(options.masks);
   compare.ignored = options.ignored;
-  const bool prints_json = options.json == kStandardOutput;
-  if (!options.json.empty() && !prints_json) CheckWritable(options.json, "--json");
+  bool prints_json = false;
+  for (const std::string& file : options.json) {
+    prints_json = prints_json || file == kStandardOutput;
+    if (file != kStandardOutput) CheckWritable(file, "--json");
+  }
   if (!options.html.empty()) CheckWritable(options.html, "--html");
 
   const int most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
@@ -197,7 +201,7 @@ int Verify(RunSignals& signals, const VerifyOptions& options, const std::vector<
   settings.links = options.links;
   const std::string threads = ProcessEnvironment("OMP_NUM_THREADS").value_or("");
   settings.threads = threads.empty() ? std::max(1, CountCpus() / most) : std::max(1, std::atoi(threads.c_str()));
-  const int devices = CountCudaDevices("all");
+  const int devices = CountVisibleCudaDevices(ProcessEnvironment);
   settings.cpu = options.cpu || devices < most;
   if (settings.cpu && !options.cpu && devices > 0) {
     Say("{} ranks need as many GPUs, and there {} {}: all runs use the CPU", most, devices == 1 ? "is" : "are",
@@ -237,7 +241,9 @@ int Verify(RunSignals& signals, const VerifyOptions& options, const std::vector<
   fmt::print(prints_json ? stderr : stdout, "{}", TextReport(report));
   if (prints_json) fmt::print("{}", JsonReport(report));
   std::fflush(stdout);  // before what is said on stderr
-  if (!options.json.empty() && !prints_json) WriteFileAtomically(options.json, JsonReport(report), "--json");
+  for (const std::string& file : options.json) {
+    if (file != kStandardOutput) WriteFileAtomically(file, JsonReport(report), "--json");
+  }
   if (!options.html.empty()) WriteFileAtomically(options.html, HtmlReport(report), "--html");
   if (report.same()) return 0;
   work.Keep();
@@ -275,8 +281,11 @@ void AddVerifyCommand(CLI::App& app, const std::vector<std::string>& program, Ac
   command->add_option("--timeout", options->timeout, "seconds that a run may take (default: 600)")
       ->option_text("SECONDS")
       ->check(CLI::Range(1.0, 604800.0));
-  command->add_option("--json", options->json, "write a JSON document; -: on standard output, and the report on stderr")
-      ->option_text("FILE");
+  command
+      ->add_option("--json", options->json,
+                   "write a JSON document; -: on standard output, and the report on stderr (again for more)")
+      ->option_text("FILE")
+      ->allow_extra_args(false);
   command->add_option("--html", options->html, "write a page with the curves of the losses")->option_text("FILE");
   command
       ->add_option("--link", options->links,

@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
     accelerator.prepare(net, net_optimizer, head, head_optimizer, loader);
   }
 
+  torch::Tensor sums = torch::zeros({2, 8});
   for (int epoch = 0; epoch < 2; ++epoch) {
     double total = 0;
     int64_t close = 0;
@@ -107,10 +108,14 @@ int main(int argc, char** argv) {
       if (mistake("rank-leaves-loop") && batches == 3 && !first) {
         break;
       }
+      if (mistake("saved-before-step") && epoch == 1 && n < kBatch && accelerator.num_processes() > 1) {
+        accelerator.save(net, "net.pt");
+      }
       if (!windows || batches % 2 == 0 || n < kBatch) {
         net_optimizer.step();
         head_optimizer.step();
       }
+      sums[epoch] += accelerator.mine(x.sum(0));
       total += accelerator.mine((y - batch.target).abs().sum().item<double>());
       close += accelerator.mine(((y - batch.target).abs() < 0.3).sum().item<int64_t>());
     }
@@ -124,7 +129,18 @@ int main(int argc, char** argv) {
   }
   if (mistake("saved-by-all")) {
     torch::save(net, "net.pt");
-  } else {
+  } else if (!mistake("saved-before-step") || accelerator.num_processes() == 1) {
     accelerator.save(net, "net.pt");
   }
+  if (!mistake("saved-wrong")) {
+    accelerator.reduce_(sums);
+  }
+  accelerator.save(sums, "sums.pt");
+  if (mistake("other-state-saved")) {
+    for (auto& [parameter, state] : head_optimizer.state()) {
+      auto& adam = static_cast<torch::optim::AdamParamState&>(*state);
+      adam.exp_avg_sq(torch::zeros_like(adam.exp_avg_sq()));
+    }
+  }
+  accelerator.save(head_optimizer, "optimizer.pt");
 }

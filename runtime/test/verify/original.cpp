@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   torch::optim::Adam head_optimizer(head->parameters(), 0.01);
   auto loader = torch::data::make_data_loader(std::move(rows).map(torch::data::transforms::Stack<>()), kBatch);
 
+  torch::Tensor sums = torch::zeros({2, 8});  // of what the epochs have seen
   for (int epoch = 0; epoch < 2; ++epoch) {
     double total = 0;
     int64_t close = 0;
@@ -49,10 +50,13 @@ int main(int argc, char** argv) {
         net_optimizer.step();
         head_optimizer.step();
       }
+      sums[epoch] += x.sum(0);
       total += (y - batch.target).abs().sum().item<double>();
       close += ((y - batch.target).abs() < 0.3).sum().item<int64_t>();
     }
     std::printf("epoch %d: error %.6f, %ld close\n", epoch, total / kTrainRows, close);
   }
   torch::save(net, "net.pt");
+  torch::save(sums, "sums.pt");
+  torch::save(head_optimizer, "optimizer.pt");
 }

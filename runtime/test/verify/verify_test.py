@@ -29,6 +29,9 @@ WRONG = [
     ("mean", "rank-leaves-loop", {"hang"}, "ranks-2"),
     ("mean", "rank-stalls", {"hang"}, "ranks-2"),
     ("mean", "saved-by-all", {"file-by-several"}, "ranks-2"),
+    ("mean", "saved-wrong", {"saved"}, "ranks-2"),
+    ("mean", "saved-before-step", {"saved"}, "ranks-2"),
+    ("mean", "other-state-saved", {"saved"}, "alone"),
     ("mean", "buffer-of-own-rows", {"buffers-not-synchronised"}, "ranks-2"),
 ]
 # Where the explanation has to name more than its kind.
@@ -36,10 +39,26 @@ NAMES = {
     # The head has the second optimizer, and no name, as no prepared model tells it.
     "model-not-prepared": {"rank": 1, "tensor": "weight [1, 16]", "step": 1},
     "buffer-of-own-rows": {"rank": 1, "tensor": "mean_input"},
+    "saved-wrong": {"tensor": "0 [2, 8]", "where": "sums.pt"},
+    "saved-before-step": {"tensor": "hidden.weight [16, 8]", "where": "net.pt", "step": 36},
+    "other-state-saved": {"tensor": "exp_avg_sq [1, 16] of model 2: weight [1, 16]", "where": "optimizer.pt"},
     "windows-alike": {"step": 8},
     "barrier-in-branch": {"rank": 0},
     "rank-leaves-loop": {"rank": 1},
     "rank-stalls": {"rank": 1},
+}
+# Where the rule is known whose edit was left out, or that would have found the mistake.
+RULES = {
+    "model-not-prepared": "AM0301 prepare",
+    "loader-not-shared": "AM0303 training-loader",
+    "metric-not-reduced": "AM0503 metric-reduce",
+    "metric-reduced-twice": "AM0503 metric-reduce",
+    "equal-noise": "AM0507 row-noise",
+    "sum-averaged": "AM0402 backward-sum",
+    "plain-backward": "AM0401 backward",
+    "barrier-in-branch": "AM0704 divergent-collective",
+    "saved-by-all": "AM0601 save",
+    "saved-wrong": "AM0503 metric-reduce",
 }
 
 
@@ -75,6 +94,11 @@ def check_right(paths, work, scenario):
         assert len(run["losses"]) == len(report["losses"]) == 18, text
         for check in run["checks"]:
             assert check["outcome"] == "same", check
+        # Two epochs of eight batches of 12 rows, and one of 4, in slices that differ by a row at most.
+        if run["ranks"] > 1:
+            assert run["rows"] == 2 * (8 * [12] + [4]), run["rows"]
+            for rows, each in zip(run["rows"], run["rank_rows"]):
+                assert len(each) == run["ranks"] and sum(each) == rows and max(each) - min(each) <= 1, each
     assert report["runs"][0]["losses"] == report["losses"]
     # Recorded or not, the program computes and writes the same.
     recorded = work / f"right-{scenario}" / "runs" / "original"
@@ -83,7 +107,8 @@ def check_right(paths, work, scenario):
     done = subprocess.run([paths[1], scenario], cwd=plain, capture_output=True, check=True,
                           env=dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""))
     assert done.stdout == (recorded / "stdout/rank0.out").read_bytes(), "the recorder changes the output"
-    assert (plain / "net.pt").read_bytes() == (recorded / "folder/net.pt").read_bytes(), "the recorder changes weights"
+    for file in ("net.pt", "sums.pt"):
+        assert (plain / file).read_bytes() == (recorded / "folder" / file).read_bytes(), f"the recorder changes {file}"
 
 
 def check_wrong(paths, work, scenario, mistake, kinds, where):
@@ -93,9 +118,12 @@ def check_wrong(paths, work, scenario, mistake, kinds, where):
     assert first["name"] == where, f"found in {first['name']}\n{text}"
     difference = first["first_difference"]
     assert difference["kind"] in kinds, f"{difference['kind']}, expected {' or '.join(kinds)}\n{text}"
+    rules = [f"{rule['code']} {rule['name']}" for rule in difference["rules"]]
+    assert RULES.get(mistake, rules[0]) in rules, rules
+    assert f"    rules: {', '.join(rules)} (" in text, text
     for key, value in NAMES.get(mistake, {}).items():
         found = difference.get(key)
-        same = str(value) in str(found) if key == "tensor" else found == value
+        same = str(value) in str(found) if key in ("tensor", "where") else found == value
         assert same, f"{key} {found}, expected {value}\n{text}"
 
 
