@@ -198,6 +198,7 @@ private:
   bool repeatable(ir::ExprId E) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
+  std::vector<Value> featured(llvm::ArrayRef<Signature> Signatures, std::vector<Value> Tensors, ir::ExprId E);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);

@@ -72,8 +72,9 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
 Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
   if (In.Tensors.size() > 1 && realigned(In.Tensors[0], In.Tensors[1]))
     return Value::of(Placement::Replicated, E);
-  Value Rows =
-      Row.Kind == Operation::Loss ? besideRows(In.Values, E) : contract(Row.Signatures, Row.Of, In.Tensors, E, X.Name);
+  Value Rows = Row.Kind == Operation::Loss
+                   ? besideRows(In.Values, E)
+                   : contract(Row.Signatures, Row.Of, featured(Row.Signatures, In.Tensors, E), E, X.Name);
   if (Rows.Kind != Placement::Sharded)
     return Rows;
   auto Says = [&](const char *Text) {

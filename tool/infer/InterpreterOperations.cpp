@@ -260,9 +260,10 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         return lookedAt(E, X.Name); // the width of a one-hot code is the batch's maximum unless it is given
     bool Otherwise = !Row.Option.empty() && In.Maker != None && switchedOn(In.Maker, Row.Option);
     bool Features = false;
-    Value Contracted = contract(Otherwise ? Row.WithOption : Row.Signatures, Row.Of, In.Tensors, E, X.Name,
+    const std::vector<Signature> &Signatures = Otherwise ? Row.WithOption : Row.Signatures;
+    Value Contracted = contract(Signatures, Row.Of, featured(Signatures, In.Tensors, E), E, X.Name,
                                 In.Maker != None ? &Features : nullptr);
-    if (Contracted.Kind == Placement::Unknown && AnyLocal && realigned(Otherwise ? Row.WithOption : Row.Signatures, In))
+    if (Contracted.Kind == Placement::Unknown && AnyLocal && realigned(Signatures, In))
       return Contracted;
     if (Features && Contracted.Kind == Placement::Sharded)
       note("assumed-ranks", E, Contracted,

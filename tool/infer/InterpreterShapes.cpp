@@ -86,6 +86,29 @@ Value Interpreter::besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E) {
   return Result;
 }
 
+/// Operands of `...I,...I->...`, distances of vectors: rows of a batch are taken to be vectors, in tensors of equally
+/// many dimensions, which is said.
+std::vector<Value> Interpreter::featured(llvm::ArrayRef<Signature> Signatures, std::vector<Value> Tensors,
+                                         ir::ExprId E) {
+  if (Signatures.size() != 1 || Signatures[0].Inputs.size() < 2 ||
+      !llvm::all_of(Signatures[0].Inputs, [](const std::string &Input) { return Input == ".I"; }))
+    return Tensors;
+  const Value *Assumed = nullptr;
+  for (Value &V : Tensors)
+    if (V.Kind == Placement::Sharded && V.Dim == 0 && V.Rank < 0) {
+      V.Least = std::max<int8_t>(V.Least, 2);
+      V.RankOf = rankOf(E);
+      V.RankPlus = 0;
+      Assumed = &V;
+    }
+  if (Assumed)
+    note(
+        "assumed-ranks", E, *Assumed,
+        "is taken to be given the rows of a batch with features behind them; make sure of that (of `[B]` it would take "
+        "the batch for them)");
+  return Tensors;
+}
+
 /// A table looked up by the rows of a batch, or columns of a batch taken by number.
 Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
   const Value &Self = In.Tensors[0];
