@@ -383,6 +383,7 @@ bool Models::synced(const Model& model) {
 
 void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
                       const BackwardArguments& arguments) {
+  group.require(kBackward);
   Roots roots;
   const auto run = [&](const at::Tensor& gradient) {
     if (roots.tensors.empty()) {

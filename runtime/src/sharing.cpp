@@ -2,7 +2,9 @@
 #include <accelerate/sharing.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "outcome.h"
 #include "state.h"
 
 namespace accelerate::detail {
@@ -176,6 +178,14 @@ void take_back(const void* loader) {
 std::optional<torch::Device> delivery_device() {
   const State& s = state();
   return s.device_requested ? std::optional(s.device) : std::nullopt;
+}
+
+void reading_failed(const std::exception_ptr& error) {
+  State& s = state();
+  if (!s.alone()) {
+    s.models.begin_anew();  // reducers keep connections open
+    s.group->withdraw("it couldn't read a batch: " + text_of(error));
+  }
 }
 
 void throw_unshareable(const char* reason) {
