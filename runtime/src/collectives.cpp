@@ -164,18 +164,16 @@ void check_same_keys(const std::vector<std::string>& keys) {
 void overwrite(const torch::Tensor& target, const torch::Tensor& value) { target.detach().copy_(value); }
 
 double row_share() {
-  const State& s = state();
-  if (!s.training_loader || s.evaluating()) {
+  const RowSlice* batch = state().counting_slice();
+  if (!batch) {
     return 1.0 / static_cast<double>(ranks());
   }
-  return s.training_slice.ghost
-             ? 0
-             : static_cast<double>(s.training_slice.rows) / static_cast<double>(s.training_slice.global_rows);
+  return batch->ghost ? 0 : static_cast<double>(batch->rows) / static_cast<double>(batch->global_rows);
 }
 
 bool holds_ghost() {
-  const State& s = state();
-  return s.training_slice.ghost && !s.evaluating();
+  const RowSlice* batch = state().counting_slice();
+  return batch && batch->ghost;
 }
 
 int64_t global_rows(int64_t local_rows) {
