@@ -1,9 +1,8 @@
 /// What one rank can't read: reading WHAT RANK [uncaught]. Run by reading_test.sh on some ranks.
-///   WHAT  row (the data set throws), transform (what is mapped over it does), worker (on a worker's thread),
-///   evaluation,
-///         in_place (in a loader that torch made), alike (a stream that all ranks read), reset (of a stream that the
-///         main process reads), user (the program's own code, between two batches), checkpoint (a file of it is
-///         missing)
+///   WHAT  row (the data set throws), transform (what is mapped over it does), worker (on a thread of one),
+///         evaluation, in_place (in a loader that torch made), alike (a stream that all ranks read),
+///         reset (of a stream that the main process reads), user (the program's own code, between two batches),
+///         checkpoint (a file of it is missing)
 /// Every rank prints what it caught, and then what an operation with the others comes to.
 
 #include <accelerate/accelerate.h>
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -74,15 +73,14 @@ void run(const std::string& what, int64_t victim) {
   accelerator.prepare(model, optimizer);
   if (what == "checkpoint") {
     const std::string folder =
-        accelerator.broadcast(std::filesystem::temp_directory_path().string() + "/reading-" + std::to_string(getpid()));
+        accelerator.broadcast(std::string(std::getenv("TMPDIR")) + "/" + std::to_string(getpid()));
     accelerator.save_state(folder + "/here/c");
     // Where a rank stands in another folder, as on another host, it finds another checkpoint.
-    if (accelerator.is_main_process()) {
-      std::filesystem::copy(folder + "/here", folder + "/there", std::filesystem::copy_options::recursive);
-      std::filesystem::remove(folder + "/there/c/model.safetensors");
-    }
-    accelerator.wait_for_everyone();
-    std::filesystem::current_path(folder + (fault.here ? "/there" : "/here"));
+    accelerator.once([&] {
+      const std::string copy = "cd " + folder + " && cp -r here there && rm there/c/model.safetensors";
+      TORCH_CHECK(std::system(copy.c_str()) == 0, copy);
+    });
+    TORCH_CHECK(chdir((folder + (fault.here ? "/there" : "/here")).c_str()) == 0);
     accelerator.load_state("c");
     return;
   }
