@@ -1,7 +1,9 @@
 #include <accelerate/accelerator.h>
+#include <torch/serialize/archive.h>
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 
 #include "../recorder/hooks.h"
 #include "state.h"
@@ -33,6 +35,11 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
     parameters.insert(parameters.end(), group.params().begin(), group.params().end());
   }
   return parameters;
+}
+
+std::optional<torch::Device> device_of(const torch::optim::Optimizer& optimizer) {
+  const std::vector<torch::Tensor> parameters = parameters_of(optimizer);
+  return parameters.empty() || !parameters[0].defined() ? std::nullopt : std::optional(parameters[0].device());
 }
 
 /// In the order in which models get their reducers, so that parameters belong together as they do there.
@@ -110,6 +117,9 @@ void append(Preparation& preparation, Preparation&& argument, bool place) {
     for (const LoaderControl* loader : argument.loaders) {
       preparation.stays.push_back(loader);
     }
+    for (const torch::optim::Optimizer* optimizer : argument.optimizers) {
+      preparation.stays.push_back(optimizer);
+    }
   }
   const auto move_all = [](auto& from, auto& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -127,6 +137,20 @@ void append(Preparation& preparation, Preparation&& argument, bool place) {
 void throw_placements(std::size_t placements, std::size_t arguments) {
   TORCH_CHECK(false, "[accelerate] rank ", rank(), ": prepare() was given ", placements, " placements for ", arguments,
               " arguments");
+}
+
+void move_state(torch::optim::Optimizer& optimizer, const torch::Device& device) {
+  if (optimizer.state().empty()) {
+    return;
+  }
+  // Each optimizer has a type of state of its own, and all can save and load it.
+  std::stringstream bytes;
+  torch::serialize::OutputArchive out;
+  optimizer.save(out);
+  out.save_to(bytes);
+  torch::serialize::InputArchive in;
+  in.load_from(bytes, device);
+  optimizer.load(in);
 }
 
 void prepare(const Preparation& preparation) {
@@ -151,6 +175,12 @@ void prepare(const Preparation& preparation) {
                 ": prepare() takes tensors that are parameters: leaves that require a gradient");
     if (s.device_requested && !stays(x.unsafeGetTensorImpl()) && !on(x, s.device)) {
       x.set_data(x.detach().to(s.device));
+    }
+  }
+  for (torch::optim::Optimizer* optimizer : preparation.optimizers) {
+    const auto device = device_of(*optimizer);
+    if (s.device_requested && device && !device->is_cpu() && !stays(optimizer)) {
+      move_state(*optimizer, *device);
     }
   }
   for (LoaderControl* loader : preparation.loaders) {

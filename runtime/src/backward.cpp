@@ -81,6 +81,7 @@ void run_backward(const at::Tensor& loss, double coefficient, int normaliser, co
   State& s = state();
   TrainingControl& control = s.control;
   control.shards_join = false;
+  s.gone_slice.reset();  // another training goes on, without a loader so far
   std::optional<NoAutocast> no_autocast;
   if (control.precision != "no") {
     no_autocast.emplace();

@@ -106,7 +106,10 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
   bool on_host = tensors.empty();  // others may have some
   for (size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& x = tensors[i];
-    TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": ", name, " was given an undefined tensor");
+    if (!x.defined()) {  // maybe here alone: the others have to hear of it
+      signature.add(-1);
+      x = torch::zeros({0}, at::kLong);
+    }
     x = x.detach();
     signature.add(x);
     on_host = on_host || x.is_cpu();
@@ -147,6 +150,10 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
       x = part.reshape(x.sizes()).to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     }
   }
+  for (const at::Tensor& x : given) {
+    TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), " of ", ranks(), ": ", name,
+                " was given an undefined tensor");
+  }
   for (const size_t i : large) {
     at::Tensor& x = tensors[i];
     at::Tensor sum = x.is_complex() ? at::view_as_real(x).contiguous().clone() : x.contiguous().clone();
@@ -164,18 +171,16 @@ void check_same_keys(const std::vector<std::string>& keys) {
 void overwrite(const torch::Tensor& target, const torch::Tensor& value) { target.detach().copy_(value); }
 
 double row_share() {
-  const State& s = state();
-  if (!s.training_loader || s.evaluating()) {
+  const RowSlice* batch = state().counting_slice();
+  if (!batch) {
     return 1.0 / static_cast<double>(ranks());
   }
-  return s.training_slice.ghost
-             ? 0
-             : static_cast<double>(s.training_slice.rows) / static_cast<double>(s.training_slice.global_rows);
+  return batch->ghost ? 0 : static_cast<double>(batch->rows) / static_cast<double>(batch->global_rows);
 }
 
 bool holds_ghost() {
-  const State& s = state();
-  return s.training_slice.ghost && !s.evaluating();
+  const RowSlice* batch = state().counting_slice();
+  return batch && batch->ghost;
 }
 
 int64_t global_rows(int64_t local_rows) {
@@ -355,10 +360,17 @@ torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {
     return x;
   }
   const std::string name = "broadcast()";
-  TORCH_CHECK(x.defined(), "[accelerate] rank ", rank(), ": ", name, " was given an undefined tensor");
   Signature signature(name);
-  signature.add(x);
   signature.add(from_process);
+  if (!x.defined()) {  // maybe here alone: the others have to hear of it
+    at::Tensor nothing = torch::zeros({0}, torch::kInt64);
+    signature.add(-1);
+    if (!add_up(*s.group, nothing, signature, "a value")) {
+      throw_differing(name, {name + ": undefined"});
+    }
+    TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(), ": ", name, " was given an undefined tensor");
+  }
+  signature.add(x);
   at::Tensor bytes = bytes_of(x);
   // A few bytes travel with the signature: zeros added to them leave them as they are.
   constexpr int64_t kFew = (kMessage - 2) * 8;

@@ -46,7 +46,8 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
   impl_->debug = flag("ACCELERATE_DEBUG_MODE");
   impl_->store = meet(environment);
   try {
-    impl_->peers = std::make_unique<Peers>(environment, open_store(environment, /*serve=*/false), impl_->store);
+    const auto connection = [&] { return open_store(environment, /*serve=*/false); };
+    impl_->peers = std::make_unique<Peers>(environment, connection(), connection(), impl_->store);
   } catch (const std::exception& error) {
     TORCH_CHECK(false, "[accelerate] rank ", environment.rank, " of ", environment.world_size,
                 ": lost rank 0 when the ranks had met: ", text_of(error));
@@ -60,6 +61,7 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
     const bool nccl =
         cuda && has_nccl() && environment.local_world_size <= static_cast<int64_t>(torch::cuda::device_count());
     add_gloo(*group, impl_->store, environment, cuda && !nccl);
+    impl_->nccl = nccl;
     if (nccl) {
       add_nccl(*group, impl_->store, environment);
     }
@@ -71,7 +73,25 @@ Group::Group(const Environment& environment, bool cuda) : impl_(std::make_unique
 
 Group::~Group() = default;
 
+void Group::require(const std::string& operation) const {
+  TORCH_CHECK(!impl_->broken, "[accelerate] rank ", impl_->environment.rank, " of ", impl_->environment.world_size,
+              ": ", operation, " is not possible any more: ", impl_->reason);
+}
+
+void Group::withdraw(const std::string& reason) {
+  if (impl_->broken) {
+    return;
+  }
+  impl_->broken = true;
+  impl_->reason = "this rank has left the others, since " + reason;
+  impl_->peers->failed(reason);
+  if (!impl_->nccl) {  // which may have something under way; there the others' timeout ends it
+    impl_->group.reset();
+  }
+}
+
 void Group::guard(const std::string& operation, const std::function<void()>& run) {
+  require(operation);
   const auto start = Clock::now();
   const Peers::Operation scope(impl_->peers.get(), operation, /*watched=*/true);
   try {
@@ -82,6 +102,7 @@ void Group::guard(const std::string& operation, const std::function<void()>& run
 }
 
 void Group::fail(const std::string& operation, const std::exception& error, int64_t seconds) {
+  impl_->reason = operation + " failed: " + text_of(error);
   TORCH_CHECK(false, "[accelerate] rank ", impl_->environment.rank, " of ", impl_->environment.world_size, ": ",
               operation, " failed after ", seconds, " s (timeout ", impl_->environment.timeout.count() / 1000,
               " s): ", text_of(error), explanation());
@@ -202,6 +223,7 @@ void Group::leave(int status) {
     within(kFarewell + kPatience, [store = impl_->store, environment = impl_->environment, wait] {
       if (wait) {
         store->set(peer_key("left", environment.rank), std::vector<uint8_t>{1});
+        no_more_news(*store, environment.rank);
       }
       const auto deadline = Clock::now() + kFarewell;
       while (wait && Clock::now() < deadline && !all_reached(*store, "left", environment.world_size)) {

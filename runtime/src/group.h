@@ -38,6 +38,13 @@ class Group {
   /// Runs something that communicates, with the errors of the above.
   void guard(const std::string& operation, const std::function<void()>& run);
 
+  /// Throws if there can be no such operation any more, since an earlier one failed, or this rank has withdrawn.
+  void require(const std::string& operation) const;
+
+  /// This rank can't do what the others are about to do, for a reason of its own that they can't know. Tells them, and
+  /// closes its connections, so that their operations end with an error that quotes it.
+  void withdraw(const std::string& reason);
+
   /// Throws what guard() throws, for an error that was caught elsewhere.
   [[noreturn]] void fail(const std::string& operation, const std::exception& error, int64_t seconds);
 

@@ -2,10 +2,9 @@
 
 /// The c10d side of Group, for the files that use c10d themselves.
 
+#include <memory>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-
-#include <memory>
 
 #include "group.h"
 #include "peers.h"
@@ -19,7 +18,9 @@ struct Group::Impl {
   std::unique_ptr<Peers> peers;
   bool debug = false;     // ACCELERATE_DEBUG_MODE
   bool checking = false;  // within a comparison, which communicates itself
-  bool broken = false;    // an operation failed; nothing of this is usable any more
+  bool nccl = false;
+  bool broken = false;  // an operation failed; nothing of this is usable any more
+  std::string reason;   // in words, once it's broken
 };
 
 /// Each is in its own file: their headers are heavy, and NCCL's may be absent.

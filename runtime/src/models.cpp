@@ -295,10 +295,12 @@ void Models::make_ready(Group& group, const Reached& reached) {
       const at::Tensor& first = model.parameters[model.trained.front().index];
       const auto kind = first.options().dtype(c10::toRealValueType(first.scalar_type()));
       model.ballots.clear();
+      // As long as a cache line: it comes first in its bucket, and the gradients behind it are to stay aligned.
+      const auto length = static_cast<int64_t>(64 / kind.dtype().itemsize());
       for (const std::vector<double>& ballot : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
-        model.ballots.push_back(at::tensor(ballot, at::kDouble).to(kind));
+        model.ballots.push_back(at::constant_pad_nd(at::tensor(ballot, at::kDouble).to(kind), {0, length - 2}));
       }
-      model.votes = at::zeros({2}, kind).requires_grad_();
+      model.votes = at::zeros({length}, kind).requires_grad_();
       arguments.names[arguments.parameters.size()] = "votes";
       arguments.parameters.push_back(model.votes);
       arguments.sparse.push_back(false);
@@ -383,6 +385,7 @@ bool Models::synced(const Model& model) {
 
 void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
                       const BackwardArguments& arguments) {
+  group.require(kBackward);
   Roots roots;
   const auto run = [&](const at::Tensor& gradient) {
     if (roots.tensors.empty()) {

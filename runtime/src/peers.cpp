@@ -23,6 +23,8 @@ constexpr milliseconds kBeat{500};
 constexpr milliseconds kObservation{1500};  // three beats: in as long, who lives has told so
 constexpr milliseconds kPatience{4000};     // with a store that may be gone
 constexpr std::chrono::seconds kOverdue{5};
+constexpr milliseconds kNewsTravel{500};      // to the threads that wait for them
+constexpr std::chrono::hours kLong{20 * 24};  // nearly as many milliseconds as c10d can wait
 
 void write(const Store& store, const std::string& key, const std::string& text) {
   store->set(key, std::vector<uint8_t>(text.begin(), text.end()));
@@ -166,13 +168,50 @@ struct PeersShared {
   }
 };
 
-Peers::Peers(const Environment& environment, Store beats, Store questions) : shared_(std::make_shared<PeersShared>()) {
+/// What other ranks have told of a failure.
+struct PeersNews {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  bool over = false;  // nothing more comes
+  std::string text;   // of the first one: "rank 1 (process 7 on host) failed: why"
+
+  void listen(const Store& store, int64_t rank) {
+    try {
+      store->wait({peer_key("news", rank)}, kLong);
+      const std::vector<uint8_t> bytes = store->get(peer_key("news", rank));
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        text.assign(bytes.begin(), bytes.end());
+      }
+      if (bytes.size() > 1) {
+        write(store, peer_key("heard", rank), "1");
+      }
+    } catch (const std::exception&) {
+      // The store has gone, and nothing was told before.
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    over = true;
+    arrived.notify_all();
+  }
+
+  std::string wait_for(milliseconds limit) {
+    std::unique_lock<std::mutex> lock(mutex);
+    arrived.wait_for(lock, limit, [this] { return over; });
+    return text;
+  }
+};
+
+Peers::Peers(const Environment& environment, Store beats, Store news, Store questions)
+    : shared_(std::make_shared<PeersShared>()), news_(std::make_shared<PeersNews>()) {
   shared_->environment = environment;
   shared_->beats = std::move(beats);
   shared_->questions = std::move(questions);
   std::thread([shared = shared_] {
     shared->run();
     shared->finished.set_value();
+  }).detach();
+  std::thread([heard = news_, store = std::move(news), rank = environment.rank] {
+    heard->listen(store, rank);
   }).detach();
 }
 
@@ -212,7 +251,30 @@ void Peers::set_overdue(std::function<void(const std::string&)> overdue) {
   shared_->overdue = std::move(overdue);
 }
 
-void Peers::failed(const std::string& message) { tell_end("failed", message); }
+void Peers::failed(const std::string& message) {
+  tell_end("failed", message);
+  try {
+    const auto tell = [store = shared_->questions, environment = shared_->environment, message] {
+      const std::string rank = "rank " + std::to_string(environment.rank);
+      const std::string text = rank + " (" + own_name() + ") failed: " + first_line(message);
+      std::vector<std::string> heard;
+      for (int64_t other = 0; other < environment.world_size; ++other) {
+        if (other != environment.rank && !store->check({peer_key("news", other)})) {
+          write(store, peer_key("news", other), text);
+          heard.push_back(peer_key("heard", other));
+        }
+      }
+      // The store may end with this process.
+      for (const auto limit = Clock::now() + kNewsTravel;
+           !heard.empty() && Clock::now() < limit && !store->check(heard);) {
+        std::this_thread::sleep_for(milliseconds(2));
+      }
+    };
+    within(kPatience, tell);
+  } catch (const std::exception&) {
+    // Rank 0 is gone: there is nobody to be told.
+  }
+}
 
 void Peers::gave_up() { tell_end("gave_up", "1"); }
 
@@ -240,19 +302,22 @@ std::string Peers::explain() const {
     mine = {"", std::to_string(shared_->operations), shared_->deed.operation};
   }
   const Environment& environment = shared_->environment;
-  const std::string main_process = "rank 0 (at " + environment.master_address + ")";
   const auto text = std::make_shared<std::string>();
+  std::string lost;
   try {
     const auto look = [text, mine, store = shared_->questions, environment] {
       *text = Observation(store, environment).describe(mine);
     };
-    if (!within(kPatience, look)) {
-      return "\nNo answer from " + main_process + ": it was killed or stopped, or its host is cut off.";
+    if (within(kPatience, look)) {
+      return *text;
     }
-    return *text;
+    lost = "\nNo answer from rank 0 (at " + environment.master_address +
+           "): it was killed or stopped, or its host is cut off.";
   } catch (const std::exception&) {
-    return "\nThe program has ended on " + main_process + ".";
+    lost = "\nThe program has ended on rank 0 (at " + environment.master_address + ").";
   }
+  const std::string news = news_->wait_for(kNewsTravel);
+  return news.empty() ? lost : "\nBefore that, " + news;
 }
 
 void Peers::wait_for_ends(milliseconds limit) const {
@@ -285,6 +350,10 @@ void Peers::stop() {
   if (shared_->thread_end.valid()) {
     shared_->thread_end.wait_for(std::chrono::seconds(1));
   }
+}
+
+void no_more_news(c10d::Store& store, int64_t rank) {
+  store.set(peer_key("news", rank), std::vector<uint8_t>{' '});  // too short to be any
 }
 
 std::string peer_key(const char* what, int64_t rank) { return std::string(what) + "/" + std::to_string(rank); }

@@ -22,13 +22,15 @@ struct PeersDeed {
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
-struct PeersShared;  // with the thread
+struct PeersShared;  // with the thread of beats
+struct PeersNews;    // with the one that waits for news
 
 class Peers {
  public:
-  /// `beats` is a connection that nothing else uses: a thread tells through it, twice a second, that this rank lives.
+  /// Connections that nothing else uses: a thread tells through `beats`, twice a second, that this rank lives; another
+  /// waits on `news` for a failure, which is then known here even if it was rank 0's, and the store has gone with it.
   /// `questions` is for everything else.
-  Peers(const Environment& environment, c10::intrusive_ptr<c10d::Store> beats,
+  Peers(const Environment& environment, c10::intrusive_ptr<c10d::Store> beats, c10::intrusive_ptr<c10d::Store> news,
         c10::intrusive_ptr<c10d::Store> questions);
   ~Peers();
 
@@ -68,7 +70,11 @@ class Peers {
   void tell_end(const char* what, const std::string& message);
 
   std::shared_ptr<PeersShared> shared_;
+  std::shared_ptr<PeersNews> news_;
 };
+
+/// The end of waiting for news on a rank, whose process is about to leave the store behind.
+void no_more_news(c10d::Store& store, int64_t rank);
 
 /// "joined/3": what a rank has said about itself.
 std::string peer_key(const char* what, int64_t rank);

@@ -2,7 +2,9 @@
 #include <accelerate/sharing.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "outcome.h"
 #include "state.h"
 
 namespace accelerate::detail {
@@ -60,11 +62,21 @@ Sharing training_sharing(std::optional<BatchPolicy> policy) {
 }
 
 bool State::evaluating() const {
-  if (!training_loader || !last_loader || last_loader == training_loader) {
+  if (!last_is_evaluation) {
     return false;
   }
+  if (!training_loader || (last_loader && !last_pass_over)) {
+    return true;
+  }
   const auto training = passes.find(training_loader);
-  return !last_pass_over || (training != passes.end() && training->second.over);
+  return training != passes.end() && training->second.over;
+}
+
+const RowSlice* State::counting_slice() const {
+  if (evaluating()) {
+    return nullptr;
+  }
+  return training_loader ? &training_slice : gone_slice ? &*gone_slice : nullptr;
 }
 
 namespace {
@@ -109,9 +121,11 @@ void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
   s.last_loader = loader;
   s.last_slice = slice;
   s.last_pass_over = false;
-  if (sharing != Sharing::batches) {
+  s.last_is_evaluation = sharing == Sharing::batches;
+  if (!s.last_is_evaluation) {
     s.training_loader = loader;
     s.training_slice = slice;
+    s.gone_slice.reset();
     ++s.control.batch;
     s.control.last_batch = false;
     // A step of whole batches from every rank is as many of the original's.
@@ -136,6 +150,7 @@ void hand_out_shard(const RowSlice& slice, bool last) {
     s.last_loader = &batch_of_the_program;  // an evaluation loader's batch may have come in between
     s.last_slice = slice;
     s.last_pass_over = false;
+    s.last_is_evaluation = false;
     control.last_batch = control.last_batch || last;
     return;
   }
@@ -152,6 +167,7 @@ void end_pass(const void* loader) {
   if (s.last_loader != loader) {  // it had no batch for this rank, or a loop within the last step had some
     s.last_loader = loader;
     s.last_slice = RowSlice{};
+    s.last_is_evaluation = s.training_loader != loader;
   }
   s.last_pass_over = true;
   s.passes[loader].over = true;
@@ -169,13 +185,21 @@ void take_back(const void* loader) {
   }
   if (s.training_loader == loader) {
     s.training_loader = nullptr;
-    s.training_slice = RowSlice{};
+    s.gone_slice = std::exchange(s.training_slice, RowSlice{});
   }
 }
 
 std::optional<torch::Device> delivery_device() {
   const State& s = state();
   return s.device_requested ? std::optional(s.device) : std::nullopt;
+}
+
+void reading_failed(const std::exception_ptr& error) {
+  State& s = state();
+  if (!s.alone()) {
+    s.models.begin_anew();  // reducers keep connections open
+    s.group->withdraw("it couldn't read a batch: " + text_of(error));
+  }
 }
 
 void throw_unshareable(const char* reason) {

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "control.h"
@@ -39,9 +40,11 @@ struct State {
 
   const void* training_loader = nullptr;  // that gave the training batch in hand; none if it's gone
   RowSlice training_slice;                // of that batch
+  std::optional<RowSlice> gone_slice;     // of the last training batch, once its loader has gone
   const void* last_loader = nullptr;      // that gave the last batch, for training or not
   RowSlice last_slice;                    // of that batch
   bool last_pass_over = false;            // it was the last of its loop, which has ended
+  bool last_is_evaluation = false;        // it was an evaluation loader's, which may have gone
 
   std::unordered_map<const void*, Pass> passes;  // of the loaders that are there
   int64_t filled_rows = -1;                      // of the latest pass with a ghost or padding
@@ -55,6 +58,8 @@ struct State {
   /// Whether the batch in hand is an evaluation loader's, of which each rank has whole ones: within a loop over it; and
   /// behind one, unless a training loop goes on around it.
   bool evaluating() const;
+  /// This rank's part of the batch that means are over; none where ranks count equally.
+  const RowSlice* counting_slice() const;
 
   bool alone() const { return group == nullptr; }
 };

@@ -282,6 +282,80 @@ TEST_F(Collectives, SumsInAnEvaluation) {
   }
 }
 
+/// All ranks hear of what one alone did wrong, and go on.
+TEST_F(Collectives, UndefinedTensors) {
+  if (n == 1) {
+    return;
+  }
+  for (const int64_t wrong : {int64_t{0}, n - 1, int64_t{-1}}) {
+    SCOPED_TRACE(testing::Message() << "on rank " << wrong);
+    const torch::Tensor x = wrong == r || wrong == -1 ? torch::Tensor() : torch::ones({2});
+    for (const std::string& error :
+         {toys::error_of([&] { accelerator.reduce(x, 1.0); }), toys::error_of([&] { accelerator.broadcast(x); })}) {
+      EXPECT_NE(error.find("undefined"), std::string::npos) << error;
+      EXPECT_NE(error.find("rank " + std::to_string(r) + " of "), std::string::npos) << error;
+    }
+    EXPECT_EQ(accelerator.reduce(1), n);
+  }
+}
+
+/// What an epoch's end prints may come behind its loader's.
+TEST_F(Collectives, MeansBehindALoaderThatHasGone) {
+  const auto train = [&](int64_t rows) {
+    double value = 0;
+    auto loader = accelerate::make_data_loader<SequentialSampler>(numbers(rows), static_cast<size_t>(rows));
+    for (auto& b : *loader) {
+      value = b.data.select(1, 0).mean().item<double>();
+    }
+    return value;
+  };
+  const auto all = static_cast<double>(n);
+  const double equally = (all - 1) / 2, own = static_cast<double>(r);
+  for (const int64_t rows : {int64_t{1}, n + 1, 2 * n}) {
+    SCOPED_TRACE(testing::Message() << rows << " rows");
+    const double value = train(rows);
+    EXPECT_NEAR(accelerator.mean(value), static_cast<double>(rows - 1) / 2, 1e-12);
+    EXPECT_NEAR(accelerator.mean(torch::tensor(value, torch::kDouble)).item<double>(),
+                static_cast<double>(rows - 1) / 2, 1e-12);
+    EXPECT_EQ(accelerator.sum(int64_t{1}), std::min(n, rows));
+    // The same of the batches that the program makes itself, whose loader goes with the loop.
+    double of_batch = 0;
+    for (auto& batch : accelerate::dispatch_batches(std::vector<torch::Tensor>{torch::arange(rows) * 1.0})) {
+      of_batch = batch.mean().item<double>();
+    }
+    EXPECT_NEAR(accelerator.mean(of_batch), static_cast<double>(rows - 1) / 2, 1e-6);
+  }
+  // An evaluation has batches of its own, while its loader is there and behind it.
+  train(1);
+  {
+    auto evaluation = accelerate::make_evaluation_data_loader<SequentialSampler>(numbers(4 * n), 2);
+    for (auto& b : *evaluation) {
+      EXPECT_EQ(accelerator.mine(b.data.size(0)), 2);
+    }
+    EXPECT_NEAR(accelerator.mean(own), equally, 1e-12);
+  }
+  EXPECT_NEAR(accelerator.mean(own), equally, 1e-12);
+  // Also where it is the evaluation's loader that has gone.
+  auto loader = accelerate::make_data_loader<SequentialSampler>(numbers(1), 1);
+  for (auto& b : *loader) {
+    (void)b;
+  }
+  {
+    auto evaluation = accelerate::make_evaluation_data_loader<SequentialSampler>(numbers(4 * n), 2);
+    for (auto& b : *evaluation) {
+      (void)b;
+    }
+  }
+  EXPECT_NEAR(accelerator.mean(own), equally, 1e-12);
+  // A training without a loader is another one.
+  train(1);
+  auto w = torch::zeros({1}, torch::requires_grad());
+  accelerator.prepare(w);
+  accelerator.backward((w * own).sum());
+  EXPECT_NEAR(w.grad().item<double>(), equally, 1e-6);
+  EXPECT_NEAR(accelerator.mean(own), equally, 1e-12);
+}
+
 /// Batches of one row and of 2n in turns: all ranks but the first have ghosts in the middle.
 class Uneven : public torch::data::samplers::Sampler<> {
  public:

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,32 @@ TEST_F(DebugMode, ShapesThatDiffer) {
          {rank, "`all_reduce(): Float [2, 3]` on rank 0", "`all_reduce(): Float [3, 2]` on rank 1"});
   expect([&] { accelerator.all_reduce(torch::zeros({r + 1, 70000})); }, {rank, "[1, 70000]", "[2, 70000]"});
   expect([&] { accelerator.broadcast(torch::zeros({r + 1})); }, {rank, "`broadcast(): Float [1]` on rank 0", "[2]"});
+}
+
+TEST_F(DebugMode, WhatTheOthersDoIsNamed) {
+  const std::string rank = "rank " + std::to_string(r) + " of ";
+  // Without it, gather() finds that out itself; here before it begins.
+  expect([&] { accelerator.gather(torch::zeros({2, r + 1})); }, {rank, "gather()", "[1]", "[2]", " on rank 1"});
+  expect([&] { accelerator.max(torch::zeros({r + 1})); }, {rank, "max()", "[1]", "[2]"});
+  expect([&] { accelerator.all_gather(torch::zeros({2}, r == 0 ? torch::kFloat : torch::kInt)); },
+         {rank, "all_gather()", "Float", "Int"});
+  expect([&] { accelerator.reduce(std::map<std::string, int>{{r == 0 ? "a" : "b", 1}}); },
+         {rank, "what reduce() was given differs between ranks", "`the key a` on rank 0, `the key b` on rank 1"});
+  expect([&] { r == 0 ? void(accelerator.gather(torch::ones({1}))) : accelerator.wait_for_everyone(); },
+         {rank, "the next operation differs between ranks", "`all-gather of numbers of rows: Long [2]` on rank 0",
+          "`all-reduce of wait_for_everyone(): Long [1]` on rank 1"});
+  expect([&] { r == 0 ? void(accelerator.broadcast(1)) : void(accelerator.max(1)); },
+         {rank, "the next operation differs between ranks"});
+  expect([&] { r == 0 ? accelerator.wait_for_everyone() : void(accelerator.check_trigger()); },
+         {rank, "the next operation differs between ranks"});
+  expect(
+      [&] {
+        r == 0 ? void(accelerator.broadcast(std::string("text")))
+               : void(accelerator.pad_across_processes(torch::ones({1})));
+      },
+      {rank, "the next operation differs between ranks"});
+  torch::nn::Linear odd(2, r + 1);
+  expect([&] { accelerator.prepare(odd); }, {rank, "prepare(", "weight: Float [1, 2]", "weight: Float [2, 2]"});
 }
 
 TEST_F(DebugMode, OperationsThatDiffer) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -82,6 +84,56 @@ TEST(LocalSGD, AveragesNowAndThen) {
   train(1, 2, &disabled);
   for (const auto& p : model->parameters()) {
     EXPECT_TRUE(torch::equal(accelerator.broadcast(p.detach()), p.detach()));
+  }
+}
+
+/// What optimizers keep is each rank's own: it is neither averaged nor forgotten, as in Accelerate.
+TEST(LocalSGD, OptimizersKeepTheirOwnState) {
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes(), r = accelerator.process_index();
+  const auto adam = [](const std::vector<torch::Tensor>& parameters) -> std::unique_ptr<torch::optim::Optimizer> {
+    return std::make_unique<torch::optim::Adam>(parameters, 0.05);
+  };
+  const auto momentum = [](const std::vector<torch::Tensor>& parameters) -> std::unique_ptr<torch::optim::Optimizer> {
+    return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.05).momentum(0.9));
+  };
+  for (const auto& make : {std::function(adam), std::function(momentum)}) {
+    std::vector<Sequential> all;
+    std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers;
+    for (int64_t i = 0; i < n; ++i) {
+      all.push_back(model_of_the_test());
+      optimizers.push_back(make(all.back()->parameters()));
+    }
+    Sequential model = model_of_the_test();
+    auto optimizer = make(model->parameters());
+    accelerator.prepare(model, optimizer);
+    accelerate::LocalSGD local_sgd(accelerator, model, 2);
+    for (int64_t step = 1; step <= 6; ++step) {
+      for (int64_t i = 0; i < n; ++i) {
+        const auto rank = static_cast<size_t>(i);
+        optimizers[rank]->zero_grad();
+        loss_of(all[rank], step, i).backward();
+        optimizers[rank]->step();
+      }
+      torch::NoGradGuard no_grad;
+      for (size_t p = 0; step % 2 == 0 && p < all[0]->parameters().size(); ++p) {
+        auto mean = torch::zeros_like(all[0]->parameters()[p]);
+        for (auto& other : all) {
+          mean += other->parameters()[p] / n;
+        }
+        for (auto& other : all) {
+          other->parameters()[p].copy_(mean);
+        }
+      }
+      {
+        torch::AutoGradMode grad(true);
+        optimizer->zero_grad();
+        accelerator.backward(loss_of(model, step, r));
+        optimizer->step();
+        local_sgd.step();
+      }
+      EXPECT_LT(toys::distance(model->parameters(), all[static_cast<size_t>(r)]->parameters()), 1e-12) << step;
+    }
   }
 }
 

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include "own_process.h"
 #include "toys.h"
 
 namespace {
@@ -114,10 +116,85 @@ TEST(Prepare, WhatIsntPlacedStaysWhereItIs) {
   EXPECT_TRUE(staying.parameters()[0].is_cpu());
   EXPECT_NE(toys::error_of([&] { accelerator.prepare({true, false}, staying); }).find("2 placements for 1 arguments"),
             std::string::npos);
+  // Batches go there, those of a loader that isn't placed don't.
+  for (const bool place : {true, false}) {
+    auto loader = accelerate::make_data_loader(toys::Numbers(4).map(torch::data::transforms::Stack<>()), 4);
+    accelerator.prepare({place}, loader);
+    for (auto& batch : *loader) {
+      EXPECT_EQ(batch.data.is_meta(), place);
+      EXPECT_EQ(batch.target.is_meta(), place);
+    }
+  }
   accelerator.device(before);
   accelerator.backward(staying.forward(torch::ones({1, 2})).sum());  // it is trained all the same
   const auto gradient = staying.layer->weight.grad();
   EXPECT_TRUE(torch::equal(accelerator.broadcast(gradient), gradient));
+}
+
+/// Optimizers of other kinds keep other things; what is brought to a device goes on as if it had been there.
+TEST(Prepare, WhatOptimizersKeepIsMovedWhole) {
+  using Parameters = std::vector<torch::Tensor>;
+  using Made = std::unique_ptr<torch::optim::Optimizer>;
+  const std::vector<std::function<Made(Parameters)>> kinds{
+      [](Parameters p) -> Made { return std::make_unique<torch::optim::Adagrad>(p, 0.1); },
+      [](Parameters p) -> Made { return std::make_unique<torch::optim::Adam>(p, 0.1); },
+      [](Parameters p) -> Made {
+        return std::make_unique<torch::optim::SGD>(p, torch::optim::SGDOptions(0.1).momentum(0.9));
+      },
+  };
+  for (const auto& make : kinds) {
+    std::vector<torch::Tensor> ends;
+    for (const bool moved : {false, true}) {
+      auto w = torch::arange(4, torch::kFloat).requires_grad_();
+      auto optimizer = make({w});
+      for (int step = 0; step < 4; ++step) {
+        if (moved) {
+          accelerate::detail::move_state(*optimizer, torch::kCPU);
+        }
+        optimizer->zero_grad();
+        (w * w).sum().backward();
+        optimizer->step();
+      }
+      EXPECT_FALSE(optimizer->state().empty());
+      ends.push_back(w.detach());
+    }
+    EXPECT_TRUE(torch::equal(ends[0], ends[1]));
+  }
+}
+
+/// Options::device_placement.
+class NoPlacement : public OwnProcess<NoPlacement> {
+ public:
+  static accelerate::Options options() {
+    accelerate::Options options;
+    options.device_placement = false;
+    return options;
+  }
+};
+
+TEST_F(NoPlacement, EverythingStaysAndIsTrained) {
+  accelerator->device(torch::Device(torch::kMeta));  // where nothing could be trained
+  Plain model;
+  auto w = torch::full({2}, 1.0 + static_cast<double>(r), torch::requires_grad());
+  torch::optim::Adagrad optimizer(model.parameters(), 0.1);  // which keeps something from the beginning on
+  auto loader = accelerate::make_data_loader(toys::Numbers(8, 2).map(torch::data::transforms::Stack<>()), 4);
+  auto evaluation =
+      accelerate::make_evaluation_data_loader(toys::Numbers(8, 2).map(torch::data::transforms::Stack<>()), 4);
+  accelerator->prepare(model, optimizer, loader, evaluation, w);
+  EXPECT_TRUE(torch::equal(w.detach(), torch::ones({2})));
+  for (auto& batch : *loader) {
+    EXPECT_TRUE(batch.data.is_cpu() && batch.target.is_cpu());
+    optimizer.zero_grad();
+    accelerator->backward(model.forward(batch.data).pow(2).mean());
+    optimizer.step();
+  }
+  for (auto& batch : *evaluation) {
+    EXPECT_TRUE(batch.data.is_cpu() && batch.target.is_cpu());
+  }
+  for (const torch::Tensor& parameter : model.parameters()) {
+    EXPECT_TRUE(parameter.is_cpu());
+    EXPECT_TRUE(torch::equal(accelerator->broadcast(parameter.detach()), parameter));
+  }
 }
 
 }  // namespace

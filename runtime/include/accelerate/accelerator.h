@@ -320,8 +320,10 @@ class ACCELERATE_API Accelerator : public Project {
     detail::reduce_in_place(values...);
   }
 
-  /// This rank's part of a mean over the global batch: x * local rows / global rows, zero on a ghost.
-  /// The parts' sum over the ranks is the mean. Differentiable, no communication. Alone: x itself.
+  /// This rank's part of a mean over the global batch: x * local rows / global rows, zero on a ghost. The parts' sum
+  /// over the ranks is the mean. The batch is the training loader's last one, also when the loader has gone, until the
+  /// next backward(); where there has been none, or an evaluation loader's came after it, ranks count equally.
+  /// Differentiable, no communication. Alone: x itself.
   template <typename Value>
   Value share(const Value& x) const {
     return detail::share(x);

@@ -87,8 +87,9 @@ class SkippedBatches {
 /// also says how an epoch ends that isn't a whole number of rounds.
 ///
 /// The order is the original's, and the same on all ranks, whatever they drew from the default generator between
-/// epochs. Throws if the sampler shares out rows itself (DistributedSampler) and there are other ranks.
-/// (collective: the call, and each begin())
+/// epochs. Throws if the sampler shares out rows itself (DistributedSampler) and there are other ranks. What the data
+/// set throws on one rank comes out of the loop there, and ends the others' next operation with an error that quotes
+/// it; no operation is possible after it, on any rank. (collective: the call, and each begin())
 template <typename D, typename S>
 std::enable_if_t<!D::is_stateful, std::unique_ptr<torch::data::StatelessDataLoader<D, S>>> make_data_loader(
     D dataset, S sampler, torch::data::DataLoaderOptions options, std::optional<BatchPolicy> policy = std::nullopt) {

@@ -82,11 +82,12 @@ class InPlaceFeed final : public D, public LoaderControl {
     const std::vector<std::size_t> all = indices_of_main({request.begin(), request.end()}, batch_size_);
     const RowSlice slice = slice_of(static_cast<int64_t>(all.size()));
     std::vector<std::size_t> rows(all.begin() + slice.begin, all.begin() + slice.begin + slice.rows);
-    auto batch = [&] {
+    auto batch = read_alone([&] {
       OwnRandomStream stream;
-      return D::get_batch(Request(rows));
-    }();
-    transfer_.finish(batch, transfer_.start(batch));
+      auto read = D::get_batch(Request(rows));
+      transfer_.finish(read, transfer_.start(read));
+      return read;
+    });
     hand_out(this, Sharing::rows, slice);
     mark_last_batch(count(all.size()));
     return batch;

@@ -23,8 +23,9 @@ ACCELERATE_API bool is_averaged(const void* local_sgd);
 
 /// As long as it lives, backward() of `model` sends no gradients; step(), called after each optimizer step, averages
 /// its parameters over the ranks every `local_sgd_steps` times, and the destructor does so at the end. Less traffic,
-/// but not the single process's training. Optimizers' own state stays each rank's, so a checkpoint, which has the main
-/// process's, isn't gone on from bit for bit; save_state() throws where the models aren't averaged().
+/// but not the single process's training. As in Accelerate, parameters are all that is averaged: what optimizers keep
+/// (momentum, Adam's moments) stays each rank's own, and goes on from there. So a checkpoint, which has the main
+/// process's optimizers, isn't gone on from bit for bit; save_state() throws where the models aren't averaged().
 /// (collective: step(), the end)
 ///
 ///   accelerate::LocalSGD local_sgd(accelerator, model, 8);

@@ -59,8 +59,8 @@ struct DistributedDataParallelOptions {
 
   /// Whether models may have parameters that a loss doesn't reach; which, may change from step to step and differ
   /// between ranks (experts that the data choose), as long as it reaches some. Not set (the default): they may, and a
-  /// model whose parameters are all reached doesn't pay for it. `true`: c10d's reducer looks for them in every backward,
-  /// and every model pays for that. `false`, Accelerate's default: backward() throws and names them.
+  /// model whose parameters are all reached doesn't pay for it. `true`: c10d's reducer looks for them in every
+  /// backward, and every model pays for that. `false`, Accelerate's default: backward() throws and names them.
   std::optional<bool> find_unused_parameters;
 
   /// The loss reaches the same parameters in every backward(): what is unused is found out once. The first backward
@@ -99,8 +99,8 @@ struct ProjectConfiguration {
 
 /// Options of the process's one state: for the program's first Accelerator.
 struct Options {
-  /// Whether prepare() moves models and tensors to device(), and batches of prepared loaders arrive there. One call of
-  /// prepare() can say it for each of its arguments (DevicePlacement).
+  /// Whether prepare() moves models, tensors and what optimizers keep to device(), and batches of prepared loaders
+  /// arrive there. One call of prepare() can say it for each of its arguments (DevicePlacement).
   bool device_placement = true;
   DataLoaderConfiguration dataloader;
   DistributedDataParallelOptions ddp;

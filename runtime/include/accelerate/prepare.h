@@ -25,9 +25,10 @@
 
 namespace accelerate {
 
-/// For prepare(), before its other arguments: which of them are moved to device(), one by one (a model, a tensor), or
-/// have their batches brought there (a loader). What isn't stays where it is, and is trained there all the same.
-/// Nothing is moved where Options::device_placement is false.
+/// For prepare(), before its other arguments: which of them are moved to device(), one by one (a model, a tensor), have
+/// their batches brought there (a loader), or what they keep brought to their parameters (an optimizer that has
+/// stepped, or was loaded, before). What isn't stays where it is, and is trained there all the same. Nothing is moved
+/// where Options::device_placement is false.
 struct DevicePlacement {
   DevicePlacement(std::initializer_list<bool> arguments) : of(arguments) {}
   std::vector<bool> of;
@@ -48,13 +49,15 @@ struct Preparation {
   std::vector<torch::optim::Optimizer*> optimizers;
   std::vector<LoaderControl*> loaders;
   std::vector<Scheduler> schedulers;
-  std::vector<const void*> stays;                          // models, tensors' impls, loaders that aren't moved
+  std::vector<const void*> stays;                          // models, tensors' impls, loaders, optimizers
   const char* unshareable = nullptr;                       // why a loader that torch::data made can't be shared out
   bool foreign_loader = false;                             // nothing is known of where that one stands
   std::vector<std::shared_ptr<torch::nn::Module>> owners;  // keep holders' modules during the call
 };
 
 ACCELERATE_API void prepare(const Preparation& preparation);
+/// Brings what an optimizer keeps (momentum, ...) to a device.
+ACCELERATE_API void move_state(torch::optim::Optimizer& optimizer, const torch::Device& device);
 /// Adds what one argument was; `place`: whether it is moved.
 ACCELERATE_API void append(Preparation& preparation, Preparation&& argument, bool place);
 [[noreturn]] ACCELERATE_API void throw_placements(std::size_t placements, std::size_t arguments);

@@ -262,8 +262,9 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     set_random_state(now);
   }
 
-  /// Whether this rank reads anything.
-  bool reads() const { return !dispatching_ || rank() == 0 || dataloader_configuration().dispatch_batches == false; }
+  /// Whether the main process reads for all, and this rank anything.
+  bool sends() const { return dispatching_ && dataloader_configuration().dispatch_batches.value_or(true); }
+  bool reads() const { return !sends() || rank() == 0; }
 
   void reset() override {
     if (fetchers_) {
@@ -415,6 +416,9 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
       enqueue();
     }
     if (ready.error) {
+      if (!ready.known_to_all) {
+        reading_failed(ready.error);
+      }
       std::rethrow_exception(ready.error);
     }
     transfer_.finish(*ready.batch, ready.copied);
@@ -436,6 +440,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     std::optional<Batch> batch;
     std::shared_ptr<c10::Event> copied;  // none where nothing is on its way
     std::exception_ptr error;
+    bool known_to_all = false;  // all ranks throw at this step
   };
 
   template <typename Fetch>
@@ -443,8 +448,10 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     Ready ready;
     ready.ticket = std::move(tickets_.front());
     tickets_.pop_front();
+    ready.known_to_all = sends();
     try {
       ready.batch.emplace(fetch_batch(ready.ticket, fetch));
+      ready.known_to_all = false;
       ready.copied = transfer_.start(*ready.batch);
     } catch (...) {
       ready.error = std::current_exception();
@@ -460,9 +467,8 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
     if constexpr (is_sendable<Batch>()) {
       if (dispatching_) {
         // A stream doesn't end here: its sampler says when.
-        return dataloader_configuration().dispatch_batches.value_or(true)
-                   ? *read_and_send<kList, Batch>(step, ticket.slice)
-                   : *read_and_slice<kList, Batch>(step, ticket.slice);
+        return sends() ? *read_and_send<kList, Batch>(step, ticket.slice)
+                       : *read_and_slice<kList, Batch>(step, ticket.slice);
       }
     }
     std::optional<OwnRandomStream> stream;

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -64,6 +65,21 @@ ACCELERATE_API bool last_batch_matters();
 ACCELERATE_API void mark_last_batch(bool last);
 /// The device that batches go to; none where they stay.
 ACCELERATE_API std::optional<torch::Device> delivery_device();
+/// This rank couldn't read its part of a step, which the others don't know of: tells them, so that they end with an
+/// error that quotes it, and makes any further operation with them throw. Alone: nothing.
+ACCELERATE_API void reading_failed(const std::exception_ptr& error);
+
+/// read(), with that if it throws.
+template <typename Read>
+auto read_alone(Read read) {
+  try {
+    return read();
+  } catch (...) {
+    reading_failed(std::current_exception());
+    throw;
+  }
+}
+
 [[noreturn]] ACCELERATE_API void throw_unshareable(const char* reason);
 
 /// The default CPU generator's state.

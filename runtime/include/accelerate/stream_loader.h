@@ -98,14 +98,14 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
     read_ = 0;
     position_.in_pass = true;
     if (reads()) {
-      this->main_thread_dataset_->reset();
+      read_alone([this] { this->main_thread_dataset_->reset(); });
       while (fetchers_ && fetched_.size() < full_options_.max_jobs) {
         fetch_ahead();
       }
     }
     Base::reset();
     for (; skipped > 0; --skipped) {
-      if (reads() && !next()) {
+      if (reads() && !read_alone([this] { return next().has_value(); })) {
         break;
       }
       ++read_;
@@ -130,6 +130,9 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
     Ready ready = ahead_ ? std::move(*ahead_) : read_step();
     ahead_.reset();
     if (ready.error) {
+      if (sharing_ == Sharing::batches || !sends()) {
+        reading_failed(ready.error);  // otherwise all ranks throw at this step
+      }
       std::rethrow_exception(ready.error);
     }
     if (!ready.batch) {
@@ -138,8 +141,7 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
       end_pass(this);
       return std::nullopt;
     }
-    const auto copied = transfer_.start(*ready.batch);
-    transfer_.finish(*ready.batch, copied);
+    read_alone([&] { transfer_.finish(*ready.batch, transfer_.start(*ready.batch)); });
     position_.batches = ready.batches;
     hand_out(this, sharing_, ready.slice);
     if (sharing_ != Sharing::batches && last_batch_matters()) {
