@@ -39,6 +39,11 @@ void Interpreter::wholeArguments() {
     if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
       Restart = true;
   }
+  // What both a loop of all ranks and one of each rank's own batches run can't have a collective in it.
+  for (const auto &[E, How] : Out.Coercions)
+    if (How != "share" && How != "mine" && OfOneRank.count(E) && !Restart)
+      note("ambiguous-placement", E, Out.Sinks[E],
+           "needs `" + How + "` on one path, and is of one rank's own batch on another");
 }
 
 void Interpreter::once() {
@@ -50,6 +55,8 @@ void Interpreter::once() {
   Carried.clear();
   Elements.clear();
   Elsewhere.clear();
+  Views.clear();
+  OfOneRank.clear();
   Copies.clear();
   PointsTo.clear();
   Depths.clear();
@@ -289,8 +296,11 @@ Value Interpreter::eval(ir::ExprId E) {
   fromOutside(E, P.Code.Exprs[E], V);
   opensFile(E);
   Last[E] = V;
-  if (Recording)
+  if (Recording) {
     Out.Types[E] = V;
+    if (llvm::any_of(Loops, [](const Loop &L) { return L.ofOneRank(); }))
+      OfOneRank.insert(E);
+  }
   return V;
 }
 

@@ -171,6 +171,10 @@ private:
   void points(const Location &L, ir::ExprId To);
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
+  std::optional<Location> viewed(ir::ExprId E);
+  ir::ExprId withoutOffset(ir::ExprId E) const;
+  bool givesItself(ir::FuncId F) const;
+  bool isPairOfMap(const ir::Expr &X, const Location &Base) const;
   bool filledHere(ir::VarId V, int Hops = 3) const;
   void unname(ir::VarId V);
   void separate(const Location &L);
@@ -305,6 +309,8 @@ private:
   std::map<ir::VarId, Location> Alias;
   std::set<ir::VarId> Elements;          ///< of Alias: it is one element of that
   std::set<ir::VarId> Elsewhere;         ///< references to what isn't followed
+  std::map<ir::VarId, Location> Views;   ///< tensors, lists of them and accessors that lie in another tensor
+  std::set<ir::ExprId> OfOneRank;        ///< evaluated in a loop over what is one rank's
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo; ///< pointers, by where they are kept
   std::map<ir::VarId, int> Depths;

@@ -309,6 +309,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
 /// A virtual call may run any of the overriders: what is true of all of them is.
 Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies) {
   std::optional<Location> This = X.Kind == ExprKind::Call ? lvalue(X.Object) : std::nullopt;
+  if (X.Kind == ExprKind::Call && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Call)
+    eval(X.Object); // `meter.add(x).add(y)`: what the first does
   if (Bodies.size() == 1)
     return inlined(E, X, Bodies.front(), This);
   State Before = Current, After;
@@ -451,9 +453,11 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result.Func = V.Func;                 // std::function of a lambda
     if (V.Func != None && isAlgorithm(X)) { // which calls it with what isn't followed
       const ir::Function &Fn = P.Code.Functions[V.Func];
-      for (ir::VarId Param : Fn.Params)
+      for (ir::VarId Param : Fn.Params) {
         if (const ir::Type &T = P.Code.typeOf(Param); T.Reference && !T.Const)
           Elsewhere.insert(Param);
+        Current[Location{Param, {}}] = Result; // one of the items that it runs over
+      }
       ir::Expr Call = X;
       Call.Args.clear();
       V = inlined(E, Call, V.Func, Frames.back().This);

@@ -8,6 +8,7 @@
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -41,6 +42,9 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
       return Base;
     if (Base && PointsTo.count(*Base))
       Base = PointsTo.at(*Base);
+    // `item.second` of a map: its values share one place, as elements do.
+    if (Base && isPairOfMap(X, *Base))
+      return Base;
     if (!Base)
       return Location{X.Var, {}}; // some object's field: all of them together
     Base->Path.push_back(X.Var);
@@ -48,7 +52,7 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
   }
   case ExprKind::Unary:
     if (X.Name == "*")
-      if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
+      if (std::optional<Location> L = lvalue(withoutOffset(X.Args[0])); L && PointsTo.count(*L))
         return PointsTo.at(*L);
     return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
   case ExprKind::Index: {
@@ -67,10 +71,78 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     if (X.Object != None &&
         ((StringRef(X.Name).starts_with("std::") && StringRef(X.Name).ends_with("::get")) || isElement(X)))
       return lvalue(X.Object);
+    if (X.Object != None && givesItself(P.callee(X))) // `meter.add(x).add(y)`
+      return lvalue(X.Object);
     return std::nullopt;
   default:
     return std::nullopt;
   }
+}
+
+/// What an iterator or a pointer was before something was added to it.
+ir::ExprId Interpreter::withoutOffset(ir::ExprId E) const {
+  for (int Hops = 0; Hops != 8; ++Hops) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    StringRef Name =
+        StringRef(X.Name).rsplit("::").second.empty() ? StringRef(X.Name) : StringRef(X.Name).rsplit("::").second;
+    bool Moves =
+        Name == "+" || Name == "-" || Name == "operator+" || Name == "operator-" || Name == "next" || Name == "prev";
+    if ((X.Kind != ExprKind::Binary && X.Kind != ExprKind::Call) || !Moves)
+      return E;
+    ir::ExprId From = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
+    if (From == None)
+      return E;
+    E = From;
+  }
+  return E;
+}
+
+/// Whether a method returns `*this`, whatever it does.
+bool Interpreter::givesItself(ir::FuncId F) const {
+  if (F == None || P.Code.Functions[F].Body == None)
+    return false;
+  bool Any = false, All = true;
+  P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+    if (P.Code.Stmts[S].Kind != StmtKind::Return || P.Code.Stmts[S].Value == None)
+      return;
+    const ir::Expr &X = P.Code.Exprs[P.Code.Stmts[S].Value];
+    Any = true;
+    All &= X.Kind == ExprKind::Unary && X.Name == "*" && P.Code.Exprs[X.Args[0]].Kind == ExprKind::This;
+  });
+  return Any && All;
+}
+
+/// Whether a field is half of what a map keeps at `Base`.
+bool Interpreter::isPairOfMap(const ir::Expr &X, const Location &Base) const {
+  StringRef Kept = P.Code.typeOf(Base.Path.empty() ? Base.Root : Base.Path.back()).Name;
+  StringRef Field = P.Code.Vars[X.Var].Name;
+  return (Field == "first" || Field == "second") && Kept.starts_with("std::") && Kept.contains("map<");
+}
+
+/// The tensor that another one lies in: of a view, an alias, an accessor.
+std::optional<Location> Interpreter::viewed(ir::ExprId E) {
+  static const llvm::StringSet<> Names = {
+      "select",           "slice",     "narrow",     "view",          "view_as",      "reshape",
+      "squeeze",          "unsqueeze", "t",          "detach",        "data",         "transpose",
+      "permute",          "flatten",   "expand",     "expand_as",     "diagonal",     "alias",
+      "unbind",           "split",     "chunk",      "accessor",      "index",        "unfold",
+      "swapaxes",         "movedim",   "as_strided", "variable_data", "tensor_split", "packed_accessor32",
+      "packed_accessor64"};
+  E = P.unconverted(E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  ir::ExprId Of = None;
+  if (X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && X.Object != None))
+    Of = X.Object;
+  else if (X.Kind == ExprKind::Call && !X.Args.empty())
+    Of = X.Args[0];
+  bool Views =
+      X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && Names.contains(StringRef(X.Name).rsplit("::").second));
+  if (!Views || Of == None || P.Code.type(Of).Kind != TypeKind::Tensor)
+    return std::nullopt;
+  if (std::optional<Location> L = viewed(Of))
+    return L;
+  return lvalue(Of);
 }
 
 /// Whether `X` is one element of its object, a container.
@@ -83,6 +155,9 @@ bool Interpreter::isElement(const ir::Expr &X) const {
 
 /// Whether what is written to `L` is written to where it can't be followed.
 bool Interpreter::astray(const std::optional<Location> &L) const {
+  // A view of what outlives the step: its sums would have to be the tensor's.
+  if (auto It = L ? Views.find(L->Root) : Views.end(); It != Views.end() && outer(It->second))
+    return true;
   return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field; // of some object
 }
 
@@ -295,6 +370,7 @@ void Interpreter::unname(ir::VarId V) {
   Alias.erase(V);
   Elements.erase(V);
   Elsewhere.erase(V);
+  Views.erase(V);
   Copies.erase(V);
 }
 

@@ -238,7 +238,9 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
     TypeKind Kind = P.Code.type(From).Kind;
     bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
     bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
-    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared)
+    // `x.sub_(mean)` writes to all rows of x, of which a cut would be a view.
+    bool InPlace = Made.Kind == ExprKind::Call && Made.Object != None && StringRef(Made.Name).ends_with("_");
+    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared || InPlace)
       return E;
     E = From;
   }

@@ -203,6 +203,14 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       Elsewhere.insert(V);
   }
   points(Location{V, {}}, Init);
+  if (StringRef(T.Name).starts_with("std::reference_wrapper<"))
+    if (std::optional<Location> L = lvalue(P.unconverted(Init))) {
+      eval(Init);
+      Alias[V] = *L;
+      return;
+    }
+  if (std::optional<Location> Base = viewed(Init); Base && Base->Root != V)
+    Views.emplace(V, *Base);
   // A tensor is a reference: what is written into its copy is written into it.
   if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
     if (std::optional<Location> L = lvalue(From); L && L->Root != V) {
