@@ -239,7 +239,11 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
     bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
     bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
     // `x.sub_(mean)` writes to all rows of x, of which a cut would be a view.
-    bool InPlace = Made.Kind == ExprKind::Call && Made.Object != None && StringRef(Made.Name).ends_with("_");
+    ir::ExprId Changed = From;
+    while (P.Code.Exprs[Changed].Kind == ExprKind::Call && P.Code.Exprs[Changed].Object != None &&
+           StringRef(P.Code.Exprs[Changed].Name).ends_with("_"))
+      Changed = P.unconverted(P.Code.Exprs[Changed].Object);
+    bool InPlace = Changed != From && P.Code.Exprs[Changed].Kind == ExprKind::Ref;
     if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared || InPlace)
       return E;
     E = From;
