@@ -237,7 +237,7 @@ private:
 
   // Functions that training passes by (InterpreterApart.cpp)
   struct Body {
-    bool Apart = true;
+    bool Apart = true, Lambdas = false;
     std::vector<ir::FuncId> Calls;
   };
   const Body &body(ir::FuncId F) const;

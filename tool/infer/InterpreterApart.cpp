@@ -59,8 +59,10 @@ const Interpreter::Body &Interpreter::body(ir::FuncId F) const {
     B.Apart = B.Apart && isApart(P, E);
     if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
       llvm::append_range(B.Calls, P.bodies(X));
-    if (X.Func != None)
+    if (X.Func != None) {
       B.Calls.push_back(X.Func);
+      B.Lambdas = true;
+    }
   };
   const ir::Function &Fn = P.Code.Functions[F];
   if (Fn.Body != None)

@@ -63,6 +63,8 @@ bool Interpreter::neverChanges(ir::VarId V) const {
       if (X.Kind == ExprKind::Assign || X.Kind == ExprKind::Unknown ||
           (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--" || X.Name == "&")))
         llvm::for_each(llvm::ArrayRef(X.Args).take_front(X.Kind == ExprKind::Assign ? 1 : X.Args.size()), Changes);
+      if (X.Kind == ExprKind::Binary && X.Name == ">>") // `std::cin >> n`
+        Changes(X.Args[1]);
       for (size_t I = 0; I != X.Args.size(); ++I)
         if ((X.Writable >> std::min<size_t>(I, 31)) & 1)
           Changes(X.Args[I]);
@@ -389,8 +391,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
   Frames.pop_back();
   Stack.pop_back();
-  // Its own variables are gone: states are copied and joined often, and needn't carry them along.
-  for (auto It = Current.begin(); It != Current.end();) {
+  // Its own variables are gone, unless a lambda kept them: states are copied and joined often, and needn't carry them.
+  for (auto It = Current.begin(); It != Current.end() && !body(F).Lambdas;) {
     const ir::Var &V = P.Code.Vars[It->first.Root];
     It = V.Function == F && !V.Global && !V.Field ? Current.erase(It) : std::next(It);
   }

@@ -386,6 +386,8 @@ void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool 
 Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
   std::optional<Location> L = lvalue(To);
   const ir::Expr &Target = P.Code.Exprs[To];
+  if (Target.Kind == ExprKind::Ref) // another tensor from here on, no view
+    Views.erase(Target.Var);
   if (isElement(Target))
     for (ir::ExprId Sub : Target.Args)
       eval(Sub);
