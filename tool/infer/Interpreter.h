@@ -50,7 +50,7 @@ struct Findings {
                                                ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> Once;                   ///< calls that change files, for one process to make
-  std::set<ir::ExprId> Awaited;                ///< paths of files that are written and read
+  std::map<ir::ExprId, ir::ExprId> Awaited;    ///< what opens files that are written and read, with the path
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end

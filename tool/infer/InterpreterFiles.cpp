@@ -119,8 +119,8 @@ void Interpreter::opensFile(ir::ExprId E) {
   if (!Recording || Divergent > 0 || Waits)
     return;
   const ir::Expr &Given = P.Code.Exprs[Path]; // inside `main_process_file(path)`
-  Out.Awaited.insert(StringRef(Given.Name).ends_with("main_process_file") && !Given.Args.empty() ? Given.Args[0]
-                                                                                                 : Path);
+  bool Ours = StringRef(Given.Name).ends_with("main_process_file") && !Given.Args.empty();
+  Out.Awaited[E] = Ours ? Given.Args[0] : Path;
 }
 
 } // namespace migrate

@@ -101,8 +101,11 @@ void Deriver::metrics() {
   }
   for (ir::ExprId E : F.Once)
     Out.add(factAt("file-change", "value", E));
-  for (ir::ExprId E : F.Awaited)
-    Out.add(factAt("awaited-file", "path", E));
+  for (const auto &[E, Path] : F.Awaited) {
+    Fact A = fact("awaited-file", functionOf(E)); // a literal may be shared by instantiations
+    A.Nodes["path"] = expr(Path).Where;
+    Out.add(std::move(A));
+  }
   for (const auto &[E, Dim] : F.Cuts) {
     Fact B = factAt("own-batch", "batch", E);
     B.Texts["dimension"] = Dim == 0 ? "" : ", " + std::to_string(Dim);
