@@ -39,7 +39,7 @@ std::string InForce(const std::string& path) {
 
 int Save(const Configuration& configuration, const std::string& path) {
   // What launch would refuse, or warn of.
-  const Plan plan = MakePlan(configuration, {CountCpus(), CountVisibleCudaDevices(ProcessEnvironment)});
+  const Plan plan = MakePlan(configuration, ThisMachine(ProcessEnvironment));
   for (const std::string& warning : plan.warnings) Say("warning: {}", warning);
   WriteFileAtomically(path, ToYaml(configuration), "--config_file");
   fmt::print("Wrote {}\n{}\n", path, InForce(path));
@@ -60,10 +60,7 @@ int WriteDefault(const ConfigOptions& options) {
   const std::string path = TargetPath(options);
   if (Exists(path) && !options.force) throw UsageError(fmt::format("{} exists; --force replaces it", path));
   Configuration configuration = options.configuration.Read();
-  const bool cpu = configuration.use_cpu.value_or(false);
-  const std::string ids = configuration.gpu_ids.value_or("all");
-  const int all = CountVisibleCudaDevices(ProcessEnvironment);
-  const int devices = cpu ? 0 : ids == "all" ? all : CountCudaDevices(ids);
+  const int devices = VisibleDevices(configuration, ThisMachine(ProcessEnvironment));
   if (!configuration.num_machines) configuration.num_machines = 1;
   if (!configuration.num_processes) configuration.num_processes = std::max(1, devices) * *configuration.num_machines;
   // Of several machines nobody else can know which this one is: launch asks for it as well.

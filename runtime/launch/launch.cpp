@@ -198,7 +198,7 @@ GroupExit RunProgram(const LaunchOptions& options, const std::vector<std::string
   if (ChooseGpus(options, resolved.configuration, flags)) {
     resolved = Resolve(flags, options.config_file, options.no_config, ProcessEnvironment);
   }
-  const Machine machine = {CountCpus(), CountVisibleCudaDevices(ProcessEnvironment)};
+  const Machine machine = ThisMachine(ProcessEnvironment);
   Plan plan = MakePlan(resolved.configuration, machine);
   Announce(resolved, plan, options.quiet);
   const std::string path = FindProgram(program[0], ProcessEnvironment);

@@ -14,12 +14,6 @@ constexpr int kUsualPort = 29500;  // torchrun's and the Python package's
 
 bool IsCpuOnly(const Configuration& configuration) { return configuration.use_cpu.value_or(false); }
 
-int VisibleDevices(const Configuration& configuration, const Machine& machine) {
-  if (IsCpuOnly(configuration)) return 0;
-  const std::string ids = configuration.gpu_ids.value_or("all");
-  return ids == "all" ? machine.cuda_devices : CountCudaDevices(ids);
-}
-
 void CheckMachines(const Configuration& configuration, Plan& plan) {
   plan.num_machines = configuration.num_machines.value_or(1);
   plan.machine_rank = configuration.machine_rank.value_or(0);
@@ -69,6 +63,14 @@ void CheckProcesses(const Configuration& configuration, Plan& plan) {
 }
 
 }  // namespace
+
+Machine ThisMachine(const Environment& environment) { return {CountCpus(), CountVisibleCudaDevices(environment)}; }
+
+int VisibleDevices(const Configuration& configuration, const Machine& machine) {
+  if (IsCpuOnly(configuration)) return 0;
+  const std::string ids = configuration.gpu_ids.value_or("all");
+  return ids == "all" ? machine.cuda_devices : CountCudaDevices(ids);
+}
 
 Plan MakePlan(const Configuration& configuration, const Machine& machine) {
   Plan plan;

@@ -31,6 +31,12 @@ struct Plan {
   int first_rank() const { return machine_rank * local_processes(); }
 };
 
+/// This machine, with what CUDA_VISIBLE_DEVICES says.
+Machine ThisMachine(const Environment& environment);
+
+/// How many of its GPUs a configuration leaves to the processes.
+int VisibleDevices(const Configuration& configuration, const Machine& machine);
+
 /// Works out how many processes run where. Throws UsageError when the numbers do not fit together.
 Plan MakePlan(const Configuration& configuration, const Machine& machine);
 

@@ -178,7 +178,7 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   bool Collective = How != "share" && How != "mine";
-  if (llvm::any_of(Loops, [](const Loop &L) { return L.ofOneRank(); })) {
+  if (ofOneRank()) {
     notWhole("a collective would stand in it", E);
     return true;
   }
@@ -298,7 +298,7 @@ Value Interpreter::eval(ir::ExprId E) {
   Last[E] = V;
   if (Recording) {
     Out.Types[E] = V;
-    if (llvm::any_of(Loops, [](const Loop &L) { return L.ofOneRank(); }))
+    if (ofOneRank())
       OfOneRank.insert(E);
   }
   return V;

@@ -246,6 +246,7 @@ private:
                 const std::optional<Location> &This);
 
   // Loops over a batch's rows (InterpreterFolds.cpp)
+  bool ofOneRank() const;
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;

@@ -242,10 +242,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
         if (!StringRef(P.Code.type(X.Object).Name).contains("LBFGS"))
           return Loss;
         // It decides on the loss how far to go, and whether to go on.
-        P.forEachStmt(P.Code.Functions[V.Func].Body, [&](ir::StmtId S) {
-          if (ir::ExprId Given = P.Code.Stmts[S].Value; P.Code.Stmts[S].Kind == ir::StmtKind::Return && Given != None)
-            Loss = demandReplicated(Given, Last[Given], "what the optimizer decides on");
-        });
+        for (ir::ExprId Given : P.returned(V.Func))
+          Loss = demandReplicated(Given, Last[Given], "what the optimizer decides on");
         if (!Loss.replicated())
           note("divergent-training", E, Loss, "decides on a loss of which every rank has its own");
         return Loss;
@@ -392,10 +390,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Frames.pop_back();
   Stack.pop_back();
   // Its own variables are gone, unless a lambda kept them: states are copied and joined often, and needn't carry them.
-  for (auto It = Current.begin(); It != Current.end() && !body(F).Lambdas;) {
-    const ir::Var &V = P.Code.Vars[It->first.Root];
-    It = V.Function == F && !V.Global && !V.Field ? Current.erase(It) : std::next(It);
-  }
+  if (!body(F).Lambdas)
+    std::erase_if(Current, [&](const auto &Kept) { return P.Code.Vars[Kept.first.Root].Function == F; });
   return Result;
 }
 
@@ -504,10 +500,11 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       X.Kind == ExprKind::Call && X.Object != None) {
     // A method of a container of rows, an accessor of a batch.
     StringRef Name = X.Name;
-    std::optional<Location> List = lvalue(X.Object);
-    bool Items = holdsTensors(P.Code.type(X.Object)) && List && List->Path.empty() && filledHere(List->Root);
-    if (Name.ends_with("::size"))
-      return Value::of(Items && !listsRows(X.Object, eval(X.Object)) ? Placement::Replicated : Placement::Extent, E);
+    if (Name.ends_with("::size")) {
+      std::optional<Location> List = holdsTensors(P.Code.type(X.Object)) ? lvalue(X.Object) : std::nullopt;
+      bool Items = List && List->Path.empty() && filledHere(List->Root) && !listsRows(X.Object, Last[X.Object]);
+      return Value::of(Items ? Placement::Replicated : Placement::Extent, E);
+    }
     if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||
         Name.ends_with("::back") || Name.ends_with("::value") || Name.ends_with("::data") || Name.ends_with("::get"))
       return Result;

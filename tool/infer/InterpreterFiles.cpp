@@ -21,9 +21,8 @@ static ir::ExprId opened(const Program &P, ir::ExprId E, bool &Writes) {
   StringRef Name = X.Name;
   if ((X.Kind != ExprKind::Construct && X.Kind != ExprKind::Call) || X.Args.empty() || X.Args[0] == None)
     return None;
-  if (X.Kind == ExprKind::Call && (Name == "fopen" || Name == "std::fopen") && X.Args.size() == 2) {
-    StringRef Mode = P.Code.Exprs[P.unconverted(X.Args[1])].Name;
-    Writes = Mode.contains('w') || Mode.contains('a') || Mode.contains('+');
+  if (std::optional<StringRef> Mode = P.fopenMode(E)) {
+    Writes = Mode->contains('w') || Mode->contains('a') || Mode->contains('+');
     return X.Args[0];
   }
   bool Open = X.Kind == ExprKind::Call && X.Object != None && Name.ends_with("::open");

@@ -83,6 +83,11 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
   return true;
 }
 
+/// Whether a loop is running over what is one rank's.
+bool Interpreter::ofOneRank() const {
+  return llvm::any_of(Loops, [](const Loop &L) { return L.ofOneRank(); });
+}
+
 /// What is said of a loop over rows that is no fold.
 std::string Interpreter::rowLoop(ir::StmtId S) const {
   auto It = RowLoops.find(S);
@@ -132,7 +137,7 @@ std::optional<Value> Interpreter::extreme(const Location &L, ir::ExprId From) {
   bool Largest = X.Name == "std::max" || X.Name == "std::fmax";
   if (X.Kind != ExprKind::Call || X.Args.size() != 2 || !(Largest || X.Name == "std::min" || X.Name == "std::fmin"))
     return std::nullopt;
-  if (llvm::none_of(Loops, [](const Loop &L) { return L.ofOneRank(); }) || !outer(L) || Divergent > 0)
+  if (!ofOneRank() || !outer(L) || Divergent > 0)
     return std::nullopt;
   for (size_t I : {0, 1}) {
     if (namedIn(P, X.Args[I]) == None || lvalue(X.Args[I]) != L)

@@ -54,10 +54,8 @@ std::vector<ir::ExprId> Interpreter::constructions(ir::ExprId Module) const {
     } else if (X.Kind == ExprKind::Call) {
       // A function of the program that makes it.
       for (ir::FuncId F : P.bodies(X))
-        P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
-          if (P.Code.Stmts[S].Kind == ir::StmtKind::Return)
-            Self(Self, P.Code.Stmts[S].Value);
-        });
+        for (ir::ExprId Returned : P.returned(F))
+          Self(Self, Returned);
     }
   };
   Follow(Follow, Module);

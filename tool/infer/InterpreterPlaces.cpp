@@ -81,36 +81,27 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
 
 /// What an iterator or a pointer was before something was added to it.
 ir::ExprId Interpreter::withoutOffset(ir::ExprId E) const {
-  for (int Hops = 0; Hops != 8; ++Hops) {
+  for (;;) {
     E = P.unconverted(E);
     const ir::Expr &X = P.Code.Exprs[E];
-    StringRef Name =
-        StringRef(X.Name).rsplit("::").second.empty() ? StringRef(X.Name) : StringRef(X.Name).rsplit("::").second;
-    bool Moves =
-        Name == "+" || Name == "-" || Name == "operator+" || Name == "operator-" || Name == "next" || Name == "prev";
-    if ((X.Kind != ExprKind::Binary && X.Kind != ExprKind::Call) || !Moves)
-      return E;
+    auto [Scope, Name] = StringRef(X.Name).rsplit("::");
+    bool Moves = llvm::is_contained({"+", "-", "operator+", "operator-", "next", "prev"}, Name.empty() ? Scope : Name);
     ir::ExprId From = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
-    if (From == None)
+    if ((X.Kind != ExprKind::Binary && X.Kind != ExprKind::Call) || !Moves || From == None)
       return E;
     E = From;
   }
-  return E;
 }
 
 /// Whether a method returns `*this`, whatever it does.
 bool Interpreter::givesItself(ir::FuncId F) const {
-  if (F == None || P.Code.Functions[F].Body == None)
+  if (F == None)
     return false;
-  bool Any = false, All = true;
-  P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
-    if (P.Code.Stmts[S].Kind != StmtKind::Return || P.Code.Stmts[S].Value == None)
-      return;
-    const ir::Expr &X = P.Code.Exprs[P.Code.Stmts[S].Value];
-    Any = true;
-    All &= X.Kind == ExprKind::Unary && X.Name == "*" && P.Code.Exprs[X.Args[0]].Kind == ExprKind::This;
+  std::vector<ir::ExprId> Returned = P.returned(F);
+  return !Returned.empty() && llvm::all_of(Returned, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    return X.Kind == ExprKind::Unary && X.Name == "*" && P.Code.Exprs[X.Args[0]].Kind == ExprKind::This;
   });
-  return Any && All;
 }
 
 /// Whether a field is half of what a map keeps at `Base`.
@@ -304,15 +295,11 @@ bool Interpreter::makes(ir::ExprId E) const {
   ir::FuncId F = X.Kind == ExprKind::Call ? P.callee(X) : None;
   if (F == None)
     return X.Kind == ExprKind::Literal || Made(E);
-  bool All = true;
-  P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
-    if (P.Code.Stmts[S].Kind != StmtKind::Return || P.Code.Stmts[S].Value == None)
-      return;
-    ir::ExprId Returned = P.unconverted(P.Code.Stmts[S].Value);
+  return llvm::all_of(P.returned(F), [&](ir::ExprId Sub) {
+    ir::ExprId Returned = P.unconverted(Sub);
     const ir::Expr &R = P.Code.Exprs[Returned];
-    All &= Made(Returned) || (R.Kind == ExprKind::Ref && !P.Code.Vars[R.Var].Global && !P.Code.Vars[R.Var].Param);
+    return Made(Returned) || (R.Kind == ExprKind::Ref && !P.Code.Vars[R.Var].Global && !P.Code.Vars[R.Var].Param);
   });
-  return All;
 }
 
 /// Whether a list begins empty, or with what is written out, and so has as many items on every rank as it is given one
@@ -327,14 +314,10 @@ bool Interpreter::filledHere(ir::VarId V, int Hops) const {
   ir::FuncId F = X.Kind == ExprKind::Call ? P.callee(X) : None;
   if (F == None)
     return X.Kind == ExprKind::List || (X.Kind == ExprKind::Construct && X.Args.empty());
-  bool All = true;
-  P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
-    if (P.Code.Stmts[S].Kind != StmtKind::Return || P.Code.Stmts[S].Value == None)
-      return;
-    const ir::Expr &Returned = P.Code.Exprs[P.unconverted(P.Code.Stmts[S].Value)];
-    All &= Returned.Kind == ExprKind::Ref && filledHere(Returned.Var, Hops - 1);
+  return llvm::all_of(P.returned(F), [&](ir::ExprId E) {
+    const ir::Expr &Returned = P.Code.Exprs[P.unconverted(E)];
+    return Returned.Kind == ExprKind::Ref && filledHere(Returned.Var, Hops - 1);
   });
-  return All;
 }
 
 /// Whether `Body` may write to a variable, or to a name of one of its parts.

@@ -527,7 +527,7 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (auto Parent = R.ParentOf.find(Id);
       Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
-  if (llvm::any_of(Loops, [](const Loop &Around) { return Around.ofOneRank(); }))
+  if (ofOneRank())
     return;
   ir::FuncId F = Frames.back().Function;
   for (auto &[L, V] : Current) {

@@ -46,6 +46,23 @@ ir::ExprId Program::unconverted(ir::ExprId E) const {
   return E;
 }
 
+std::vector<ir::ExprId> Program::returned(ir::FuncId F) const {
+  std::vector<ir::ExprId> Found;
+  forEachStmt(Code.Functions[F].Body, [&](ir::StmtId S) {
+    if (const ir::Stmt &X = Code.Stmts[S]; X.Kind == ir::StmtKind::Return && X.Value != None)
+      Found.push_back(X.Value);
+  });
+  return Found;
+}
+
+std::optional<StringRef> Program::fopenMode(ir::ExprId E) const {
+  const ir::Expr &X = Code.Exprs[E];
+  if (X.Kind != ExprKind::Call || (X.Name != "fopen" && X.Name != "std::fopen") || X.Args.size() != 2)
+    return std::nullopt;
+  const ir::Expr &Mode = Code.Exprs[unconverted(X.Args[1])];
+  return Mode.Kind == ExprKind::Literal ? StringRef(Mode.Name) : "";
+}
+
 void Program::forEachExpr(ir::ExprId E, function_ref<void(ir::ExprId)> Visit) const {
   if (E == None)
     return;

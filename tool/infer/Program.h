@@ -7,6 +7,7 @@
 #include "project/Project.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include <optional>
 #include <vector>
 
 namespace migrate {
@@ -27,6 +28,11 @@ struct Program {
   ir::FuncId callee(const ir::Expr &Call) const;
   /// The bodies that a call may run: its own, and those of overriders.
   std::vector<ir::FuncId> bodies(const ir::Expr &Call) const;
+
+  /// The values that a function returns; none of a body that isn't known.
+  std::vector<ir::ExprId> returned(ir::FuncId F) const;
+  /// The mode that a call of `fopen` is given, empty if it isn't written out; unset of any other expression.
+  std::optional<llvm::StringRef> fopenMode(ir::ExprId E) const;
 
   /// What an expression gives, without the conversions and constructions of one value around it.
   ir::ExprId unconverted(ir::ExprId E) const;

@@ -120,16 +120,12 @@ void Deriver::loaders() {
 
 /// What `fopen` is asked for: to write, to read, or what isn't known here.
 void Deriver::openedFiles() {
-  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
-    const ir::Expr &X = expr(E);
-    if (X.Kind != ExprKind::Call || (X.Name != "fopen" && X.Name != "std::fopen") || X.Args.size() != 2)
-      continue;
-    const ir::Expr &Mode = expr(P.unconverted(X.Args[1]));
-    StringRef Text = Mode.Kind == ExprKind::Literal ? StringRef(Mode.Name) : "";
-    bool Both = Text.contains('+') || Text.empty();
-    if (Both || !Text.starts_with("r"))
-      Out.label(E, Both ? "opens-either-way" : "opens-to-write");
-  }
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (std::optional<StringRef> Mode = P.fopenMode(E)) {
+      bool Both = Mode->contains('+') || Mode->empty();
+      if (Both || !Mode->starts_with("r"))
+        Out.label(E, Both ? "opens-either-way" : "opens-to-write");
+    }
 }
 
 bool Deriver::mentionsOurs(ir::ExprId E) const {

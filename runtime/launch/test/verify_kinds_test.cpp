@@ -100,6 +100,16 @@ void ScaleGradients(Runs& runs, double factor) {
   }
 }
 
+// Every rank's loss is the original's, of the whole batch; `change` does the rest to its backward passes.
+void TakeWholeLosses(Runs& runs, const std::function<void(RecordedEvent&)>& change) {
+  for (Recording& rank : runs.migrated.recordings) {
+    for (std::size_t i = 0; i < rank.events.size(); i += 2) {
+      rank.events[i].loss = runs.original.recordings[0].events[i].loss;
+      change(rank.events[i]);
+    }
+  }
+}
+
 void PrintTotals(Runs& runs, const char* original, const char* migrated) {
   runs.original.out = std::string("total ") + original + "\n";
   runs.migrated.out = std::string("total ") + migrated + "\n";
@@ -119,12 +129,7 @@ const std::map<std::string, Case>& Cases() {
       {"plain-backward",
        {2,
         [](Runs& runs) {
-          for (Recording& rank : runs.migrated.recordings) {
-            for (std::size_t i = 0; i < rank.events.size(); i += 2) {
-              rank.events[i].loss = runs.original.recordings[0].events[i].loss;
-              rank.events[i].weight.reset();
-            }
-          }
+          TakeWholeLosses(runs, [](RecordedEvent& e) { e.weight.reset(); });
           runs.migrated.recordings[1].events[1].gradients = Times(Gradient(1), 3);
         },
         "agreement", true}},
@@ -133,14 +138,11 @@ const std::map<std::string, Case>& Cases() {
       {"not-sharded",
        {2,
         [](Runs& runs) {
-          for (Recording& rank : runs.migrated.recordings) {
-            for (std::size_t i = 0; i < rank.events.size(); i += 2) {
-              rank.events[i].loss = runs.original.recordings[0].events[i].loss;
-              rank.events[i].weight = 0.5;
-              rank.events[i].rows.reset();
-              rank.events[i].global_rows.reset();
-            }
-          }
+          TakeWholeLosses(runs, [](RecordedEvent& e) {
+            e.weight = 0.5;
+            e.rows.reset();
+            e.global_rows.reset();
+          });
         },
         "rows"}},
       {"rows", {2, [](Runs& runs) { runs.migrated.recordings[1].events[kBackward].rows = 1; }, "rows"}},
