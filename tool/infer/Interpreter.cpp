@@ -33,7 +33,7 @@ Findings Interpreter::run() {
 void Interpreter::wholeArguments() {
   for (const auto &[E, How] : Out.Coercions) {
     bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0;
-    if ((keepsWhole(How) || !Out.Satisfied.count(E)) && !Differs)
+    if ((keepsWhole(How) || !Out.ambiguous(E, How)) && !Differs)
       continue;
     auto It = CoercedIn.find(E);
     if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
@@ -416,9 +416,15 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     bool Zeros = holdsNumbers(P.Code.type(E).Name) &&
                  llvm::all_of(X.Args, [&](ir::ExprId Arg) { return eval(Arg).Kind == Placement::Zero; });
     Value V = Value::of(Zeros ? Placement::Zero : Placement::Replicated, E);
-    for (ir::ExprId Arg : X.Args)
-      if (Value A = eval(Arg); !A.replicated())
+    uint32_t Rows = 0;
+    for (size_t I = 0; I != X.Args.size(); ++I) {
+      Value A = eval(X.Args[I]);
+      Rows = I == 0 || Rows == A.Rows ? A.Rows : 0;
+      if (!A.replicated())
         V = V.replicated() || V.same(A) ? A : join(V, A);
+    }
+    if (V.replicated() && holdsTensors(P.Code.type(E)))
+      V.Rows = Rows;
     return V;
   }
   case ExprKind::Cast: {

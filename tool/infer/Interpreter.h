@@ -32,6 +32,7 @@ struct Location {
 struct Findings {
   std::map<ir::ExprId, std::string> Coercions;              ///< mean, sum, share, mine, reduce
   std::set<ir::ExprId> Satisfied;                           ///< replicated where one of these was asked for
+  std::set<ir::ExprId> OwnAddends;                          ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, Value> Sinks;                        ///< why: the value that was coerced there
   std::map<ir::StmtId, std::vector<ir::VarId>> ReduceAfter; ///< accumulators, reduced in place behind their loop
   std::map<ir::ExprId, std::string> Backwards;              ///< mean or sum
@@ -54,6 +55,12 @@ struct Findings {
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
+
+  /// Whether an expression that is coerced needs nothing, or another thing, where its text is run for something else.
+  /// `mine` leaves numbers of one rank's own batch as they are.
+  bool ambiguous(ir::ExprId E, const std::string &How) const {
+    return Satisfied.count(E) || (How != "mine" && OwnAddends.count(E));
+  }
 };
 
 /// Whether a coercion of a value that is equal on all ranks gives that value again.
@@ -166,6 +173,7 @@ private:
   bool astray(const std::optional<Location> &L) const;
   bool outer(const Location &L) const;
   bool isElement(const ir::Expr &X) const;
+  bool isPart(ir::ExprId E) const;
   bool ofContainer(ir::ExprId To) const;
   bool writesTo(ir::StmtId Body, ir::VarId V) const;
   void points(const Location &L, ir::ExprId To);
@@ -209,6 +217,8 @@ private:
   bool countsRows(ir::ExprId E, int Hops = 4);
   bool ofNumbers(ir::ExprId Data) const;
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
+  ir::ExprId likeOf(ir::ExprId E) const;
+  void drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V);
   Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
   Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
   Dimensions dimensions(const OperationRow &Row, const Arguments &Args, ir::ExprId Tensor) const;

@@ -168,8 +168,10 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
       Addend.Kind != Placement::Extent && P.Code.type(AddendExpr).Kind == TypeKind::Floating)
     Addend = demandReplicated(AddendExpr, Addend, "added to an integer");
   // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
-  if (Recording && AddendExpr != None && (Addend.Kind == Placement::Replicated || Addend.Kind == Placement::Own))
+  if (Recording && AddendExpr != None && Addend.Kind == Placement::Replicated)
     Out.Satisfied.insert(AddendExpr);
+  if (Recording && AddendExpr != None && Addend.Kind == Placement::Own)
+    Out.OwnAddends.insert(AddendExpr);
   const Loop *Batches = nullptr;
   for (const Loop &Candidate : Loops)
     if (Candidate.accumulates())

@@ -165,6 +165,14 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
   bool InPlace;
   if (const OperationRow *Row = Table.find(X.Name, InPlace))
     return withRows(E, X, &Row->Kind, operation(E, X, *Row, InPlace));
+  if (StringRef Name = X.Name; X.Object == None && Name.consume_back("_out") && Name.starts_with("at::") &&
+                               !X.Args.empty()) { // `torch::add_out(sum, sum, x)`
+    ir::Expr Result = X;
+    Result.Name = Name.str();
+    Result.Args.erase(Result.Args.begin());
+    Result.Writable >>= 1;
+    return store(E, X.Args[0], None, call(E, Result));
+  }
   Value V = withRows(E, X, nullptr, unknownCall(E, X));
   // In place: what an unknown operation made of its object isn't known either.
   StringRef Name = X.Name;
@@ -309,8 +317,13 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
 /// A virtual call may run any of the overriders: what is true of all of them is.
 Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies) {
   std::optional<Location> This = X.Kind == ExprKind::Call ? lvalue(X.Object) : std::nullopt;
-  if (X.Kind == ExprKind::Call && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Call)
-    eval(X.Object); // `meter.add(x).add(y)`: what the first does
+  // `meter.add(x).add(y)`, `Trainer(net).run()`: what the first does
+  ir::ExprId Object = X.Kind == ExprKind::Call ? X.Object : None;
+  while (Object != None && P.Code.Exprs[Object].Kind == ExprKind::Cast && !P.Code.Exprs[Object].Args.empty())
+    Object = P.Code.Exprs[Object].Args[0];
+  if (Object != None &&
+      (P.Code.Exprs[Object].Kind == ExprKind::Call || (!This && P.Code.Exprs[Object].Kind == ExprKind::Construct)))
+    eval(X.Object);
   if (Bodies.size() == 1)
     return inlined(E, X, Bodies.front(), This);
   State Before = Current, After;

@@ -191,7 +191,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   Result.Batch = None;
   Result.Iterator = false;
   if (InPlace && X.Object != None) {
-    if (std::optional<Location> L = lvalue(X.Object)) {
+    if (std::optional<Location> L = lvalue(X.Object); L && isPart(X.Object)) {
+      Value Whole = read(*L, E), Written = join(Whole, Result);
+      Written.Rows = Whole.Rows;
+      write(*L, Written, None);
+    } else if (L) {
       write(*L, Result, E);
     } else if (!Result.replicated()) {
       // Through a view: what it was taken from changes.
@@ -504,7 +508,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       if (Recording)
         Out.RowNoiseLike[E] = In.Exprs[0];
     } else if (Local) {
-      note("batch-noise", E, First, "draws random numbers for the rows of a batch");
+      drawsForRows(E, X, First);
     }
     if (!Local)
       notWhole("it draws random numbers", E);

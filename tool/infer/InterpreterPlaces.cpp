@@ -144,6 +144,12 @@ bool Interpreter::isElement(const ir::Expr &X) const {
          llvm::is_contained({"at", "front", "back", "top"}, StringRef(X.Name).rsplit("::").second);
 }
 
+/// Whether `E` is some rows of a tensor, `x[i]`.
+bool Interpreter::isPart(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  return X.Kind == ExprKind::Index && P.Code.type(X.Object).Kind == TypeKind::Tensor;
+}
+
 /// Whether what is written to `L` is written to where it can't be followed.
 bool Interpreter::astray(const std::optional<Location> &L) const {
   // A view of what outlives the step: its sums would have to be the tensor's.
@@ -390,15 +396,20 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
   }
-  if (ofContainer(To))
-    V = join(read(*L, E), V);
+  bool Part = isPart(To);
+  if (ofContainer(To)) {
+    Value Whole = read(*L, E);
+    V = join(Whole, V);
+    if (Part)
+      V.Rows = Whole.Rows;
+  }
   if (Target.Kind == ExprKind::Ref && Copies.erase(Target.Var)) { // another tensor from here on
     Alias.erase(Target.Var);
     L = Location{Target.Var, {}};
   }
   points(*L, From);
   separate(*L);
-  write(*L, V, From);
+  write(*L, V, Part ? None : From); // no more than a part was made of that
   return V;
 }
 

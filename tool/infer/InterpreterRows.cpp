@@ -67,10 +67,14 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
 /// The extent of the first dimension of a whole result.
 uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op,
                              const std::vector<ir::ExprId> &Operands) {
-  if (X.Kind == ExprKind::Index)
-    return P.Code.type(X.Object).Kind == TypeKind::Tensor ? 0
-           : Filled.count(Last[X.Object].Rows)            ? Last[X.Object].Rows
-                                                          : named("i:" + spelled(E));
+  if (X.Kind == ExprKind::Index) {
+    uint32_t Each = Last[X.Object].Rows; // what all items of a list have
+    if (P.Code.type(X.Object).Kind == TypeKind::Tensor || Each > NoRows)
+      return P.Code.type(X.Object).Kind == TypeKind::Tensor ? 0 : Each;
+    uint32_t Name = named("i:" + spelled(E));
+    Uncounted.insert(Name);
+    return Name;
+  }
   if (Operands.empty())
     return ownRowsName(E);
   uint32_t First = Last[Operands[0]].Rows;
@@ -172,6 +176,12 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
   if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
     return None;
   ir::ExprId From = X.Object;
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Name == "cat" && !X.Args.empty()) { // side by side: of one, the others follow
+    std::vector<ir::ExprId> Items;
+    collectItems(P, X.Args[0], Items);
+    From = Items.empty() ? None : Items[0];
+  }
   for (size_t I = 0; From == None && I != X.Args.size(); ++I)
     if (X.Args[I] != None && P.Code.type(X.Args[I]).Kind == TypeKind::Tensor)
       From = X.Args[I];
@@ -182,7 +192,6 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
     return None;
   if (Inner && Given->second.Rows > NoRows && Given->second.Rows == Result->second.Rows)
     return From;
-  StringRef Name = StringRef(X.Name).rsplit("::").second;
   std::vector<ir::ExprId> Items;
   for (ir::ExprId Arg : X.Args)
     if (Arg != None)
@@ -202,8 +211,15 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
   const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
   size_t At = Frames.size() - 1;
+  ir::ExprId Item = None; // of a list that has no place of its own in the step
   for (int Hops = 0; Hops != 64; ++Hops) {
     const ir::Expr &X = P.Code.Exprs[E];
+    auto List = X.Kind == ExprKind::Index ? Last.find(X.Object) : Last.end();
+    if (List != Last.end() && List->second.Rows > NoRows && P.Code.type(X.Object).Kind == TypeKind::Container) {
+      Item = E;
+      E = X.Object;
+      continue;
+    }
     if (X.Kind == ExprKind::Call && (X.Name == "std::move" || X.Name == "std::forward") && !X.Args.empty()) {
       E = X.Args[0];
       continue;
@@ -218,21 +234,22 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
       continue;
     }
     if (X.Kind != ExprKind::Ref || X.Var == None)
-      return E;
+      break;
     const ir::Function &Fn = P.Code.Functions[Frames[At].Function];
     auto Param = llvm::find(Fn.Params, X.Var);
     if (Param != Fn.Params.end()) {
       size_t I = Param - Fn.Params.begin();
       if (At <= Step.Frame || I >= Frames[At].Args.size())
-        return E;
+        break;
       E = Frames[At].Args[I];
+      Item = None;
       --At;
       continue;
     }
     auto Alias = this->Alias.find(X.Var);
     ir::ExprId From = assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
     if (From == None)
-      return E;
+      break;
     const ir::Expr &Made = P.Code.Exprs[From];
     bool InStep = At > Step.Frame || Inside.contains(Made.Where);
     TypeKind Kind = P.Code.type(From).Kind;
@@ -245,10 +262,11 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
       Changed = P.unconverted(P.Code.Exprs[Changed].Object);
     bool InPlace = Changed != From && P.Code.Exprs[Changed].Kind == ExprKind::Ref;
     if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared || InPlace)
-      return E;
+      break;
     E = From;
+    Item = None;
   }
-  return E;
+  return Item != None ? Item : E;
 }
 
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.

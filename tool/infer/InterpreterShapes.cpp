@@ -341,18 +341,42 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   if (Draws && ByRows && Result.Kind != Placement::Sharded && Result.Kind != Placement::Own) {
     // Generators that draw as many numbers as each rank has rows part ways, whatever happens to the numbers.
     Value Extent = *llvm::find_if(In.Values, [](const Value &V) { return V.reducible(); });
-    note("batch-noise", E, Extent, "draws random numbers for the rows of a batch");
+    drawsForRows(E, X, Extent);
   }
   if (Draws && Result.Kind == Placement::Sharded) {
     // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
+    ir::ExprId Like = In.Exprs.empty() ? None : likeOf(In.Exprs[0]);
     if (Rows != None && Divergent == 0) {
       if (Recording)
         Out.RowNoise[E] = Rows;
+    } else if (Like != None && Last[Like].Kind == Placement::Sharded && Last[Like].Dim == 0 && Divergent == 0) {
+      if (Recording)
+        Out.RowNoiseLike[E] = Like;
     } else {
-      note("batch-noise", E, Result, "draws random numbers for the rows of a batch");
+      drawsForRows(E, X, Result);
     }
   }
   return Result;
+}
+
+/// Numbers for the rows of a batch are drawn in a way that isn't made exact.
+void Interpreter::drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V) {
+  bool Order = StringRef(X.Name).ends_with("::randperm");
+  note("batch-noise", E, V,
+       Order ? "shuffles the rows of a batch, of which each rank has its own; `accelerator.own_rows("
+               "accelerator.all_gather(x).index_select(0, torch::randperm(accelerator.global_rows(x.size(0)))))` picks "
+               "from all"
+             : "draws random numbers for the rows of a batch; ranks would draw the same ones; name the number of rows "
+               "in its shape, `torch::randn({x.size(0), …})`, to have it drawn whole");
+}
+
+/// The tensor that `torch::empty_like(x)` is like.
+ir::ExprId Interpreter::likeOf(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  bool InPlace;
+  const OperationRow *Row = X.Kind == ExprKind::Call ? Table.find(X.Name, InPlace) : nullptr;
+  bool Like = Row && Row->Kind == Operation::Like && StringRef(X.Name).ends_with("_like") && !X.Args.empty();
+  return Like ? X.Args[0] : None;
 }
 
 /// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.

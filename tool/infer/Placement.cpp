@@ -69,10 +69,18 @@ static Value joinPlacements(const Value &A, const Value &B) {
   return Value::unknown("is " + toString(A) + " on one path and " + toString(B) + " on another", Other.Source);
 }
 
+/// The same of both, whatever gave it to them.
+static Value agreed(const Value &A, const Value &B) {
+  Value V = A;
+  if (V.Kind == Placement::Replicated && A.AssignedBy != B.AssignedBy) // no one place to cut it where it is made
+    V.AssignedBy = ir::None;
+  return V;
+}
+
 Value join(const Value &A, const Value &B) {
   if (A.same(B))
-    return A;
-  Value V = joinPlacements(A, B);
+    return agreed(A, B);
+  Value V = A.Kind == B.Kind ? agreed(joinPlacements(A, B), B) : joinPlacements(A, B);
   if (A.Kind == Placement::Zero || B.Kind == Placement::Zero)
     return V; // an accumulator before its first addition
   takeRows(V, A, B);

@@ -43,6 +43,7 @@ Roles::Roles(const Program &P) : P(P) {
   unifyFlow();
   findBackward();
   findOptimizers();
+  findOptimizersGiven();
   findUpdatesByHand();
   findLoaders();
 }
@@ -307,6 +308,54 @@ void Roles::findOptimizers() {
              return Outer.Function != Inner.Function && find(Outer.Var) == find(Inner.Var);
            });
   });
+}
+
+/// Optimizers that are made in the argument of a call, `Trainer t(net, std::make_unique<SGD>(net->parameters(), 0.1))`:
+/// they have a name in the function that is called, the member's where it is a constructor that keeps them.
+void Roles::findOptimizersGiven() {
+  auto KeptAs = [&](const ir::Function &Fn, ObjectId Object) {
+    for (const auto &[Field, Value] : Fn.Inits)
+      if (find(Field) == Object)
+        return Field;
+    for (ir::VarId Param : Fn.Params)
+      if (find(Param) == Object)
+        return Param;
+    return None;
+  };
+  auto Consider = [&](ir::ExprId Arg, ir::VarId Param, ir::FuncId Given, ir::FuncId From) {
+    const ir::Expr *Made = &P.Code.Exprs[Arg]; // within conversions to another kind of pointer
+    while ((Made->Kind == ExprKind::Construct || Made->Kind == ExprKind::Cast) && Made->Args.size() == 1 &&
+           Made->Args[0] != None && P.Code.type(Made->Args[0]).Kind == TypeKind::Optimizer)
+      Made = &P.Code.Exprs[Made->Args[0]];
+    if (Made->Kind != ExprKind::Construct && !StringRef(Made->Name).starts_with("std::make_"))
+      return;
+    OptimizerRole O;
+    O.Made = Arg;
+    O.Var = KeptAs(P.Code.Functions[Given], find(Param));
+    O.Function = Given;
+    for (ir::ExprId Of : Made->Args)
+      llvm::append_range(O.Models, modelsIn(Of, From, 2));
+    for (ir::ExprId Model : O.Models)
+      O.Names.push_back(KeptAs(P.Code.Functions[Given], object(Model)));
+    bool Again = llvm::any_of(Optimizers, [&](const OptimizerRole &Known) { return find(Known.Var) == find(O.Var); });
+    if (O.Models.empty() || Again || llvm::is_contained(O.Names, None))
+      return;
+    for (ir::ExprId Model : O.Models)
+      Models.insert(object(Model));
+    Optimizers.push_back(std::move(O));
+  };
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
+        return;
+      for (ir::FuncId Given : P.bodies(X)) {
+        const std::vector<ir::VarId> &Params = P.Code.Functions[Given].Params;
+        for (size_t I = 0; I < Params.size() && I < X.Args.size(); ++I)
+          if (X.Args[I] != None && P.Code.typeOf(Params[I]).Kind == TypeKind::Optimizer)
+            Consider(X.Args[I], Params[I], Given, F);
+      }
+    });
 }
 
 bool Roles::isTrainedModel(ir::ExprId E) const {

@@ -18,6 +18,7 @@ struct OptimizerRole {
   ir::FuncId Function = ir::None;  ///< where it is made
   ir::StmtId Statement = ir::None; ///< the declaration or assignment
   std::vector<ir::ExprId> Models;  ///< `X` of each `X.parameters()` that reached it
+  std::vector<ir::VarId> Names;    ///< of one that is made in a call's argument: what the function calls the models
 };
 
 enum class LoaderMode { Unused, Training, Evaluation };
@@ -56,6 +57,7 @@ private:
   void indexStatements();
   void unifyFlow();
   void findOptimizers();
+  void findOptimizersGiven();
   void findLoaders();
   void findBackward();
   void findUpdatesByHand();

@@ -59,7 +59,9 @@ void Deriver::prepare() {
       continue;
     }
     std::vector<std::string> Objects;
-    for (ir::ExprId Model : O.Models)
+    for (ir::VarId Name : O.Names)
+      Objects.push_back(P.Code.Vars[Name].Name);
+    for (ir::ExprId Model : O.Names.empty() ? O.Models : std::vector<ir::ExprId>())
       Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
                                                                                           : Text(expr(Model).Where));
     Objects.push_back(P.Code.Vars[O.Var].Name);

@@ -55,7 +55,7 @@ void Deriver::training() {
 
 void Deriver::metrics() {
   for (const auto &[E, How] : F.Coercions) {
-    if (!keepsWhole(How) && F.Satisfied.count(E)) {
+    if (!keepsWhole(How) && F.ambiguous(E, How)) {
       Fact A = factAt("ambiguous-placement", "place", E);
       A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
       Out.add(std::move(A));
