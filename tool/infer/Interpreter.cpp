@@ -161,8 +161,59 @@ void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
     }
 }
 
+/// Whether rows can be brought together where they stand, in their order: they lie along the first dimension.
+bool Interpreter::gatherable(ir::ExprId E, const Value &V) const {
+  return V.Kind == Placement::Sharded && V.Dim == 0 && !V.Woven && !V.Listed && !V.Iterator &&
+         P.Code.type(E).Kind == TypeKind::Tensor && P.Code.Exprs[E].Where.Editable;
+}
+
+/// The rows that a value is computed from step by step, where nothing else differs: `x[0]`, `x.argmax(1)[0]`.
+ir::ExprId Interpreter::rowsBehind(ir::ExprId E) const {
+  auto Value = [&](ir::ExprId Sub) {
+    auto It = Last.find(Sub);
+    return It == Last.end() ? migrate::Value() : It->second;
+  };
+  for (;;) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool First = X.Kind == ExprKind::Unary || (X.Kind == ExprKind::Call && X.Object == None);
+    ir::ExprId Of = !First ? X.Object : X.Args.empty() ? None : X.Args[0];
+    bool Steps =
+        X.Kind == ExprKind::Unary || X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && P.bodies(X).empty());
+    if (Of == None || !Steps || !llvm::all_of(llvm::drop_begin(X.Args, First), [&](ir::ExprId Arg) {
+          return Arg == None || Value(Arg).replicated();
+        }))
+      return None;
+    if (gatherable(Of, Value(Of)))
+      return Of;
+    if (Value(Of).Kind != Placement::Unknown)
+      return None;
+    E = Of;
+  }
+}
+
+/// Brings rows together for something that looks at all of them.
+bool Interpreter::gathered(ir::ExprId E, const Value &V) {
+  if (V.Kind == Placement::Unknown)
+    E = rowsBehind(E);
+  return E != None && gatherable(E, Last[E]) && coerce(E, "gather", Last[E]);
+}
+
+/// What a function finds no way to do with a rank's rows (writing a picture of them) it can do with all of them, if it
+/// only looks at them: it is given those, from the next run on.
+bool Interpreter::gathersInstead(const std::string &Finding) {
+  static const char *const Local[] = {"row-loop", "rank-local-use", "divergent-training", "divergent-branch",
+                                      "divergent-collective"};
+  if (!llvm::is_contained(Local, Finding))
+    return false;
+  for (const Frame &F : Frames)
+    if (F.Gathers && GatheredArguments.insert(F.Function).second)
+      return Restart = true;
+  return false;
+}
+
 void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text) {
-  if (!Recording || E == None)
+  if (!Recording || E == None || gathersInstead(Name))
     return;
   Fact F;
   F.Name = Name;
@@ -224,6 +275,8 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     note("divergent-collective", E, V, std::string("is ") + Use + " where not every rank comes along");
     return Value::of(Placement::Replicated, E);
   }
+  if (gathered(E, V))
+    return Value::of(Placement::Replicated, E);
   std::string Why = Sizes           ? "has this rank's number of rows"
                     : V.Why.empty() ? "holds this rank's rows (" + toString(V) + ")"
                                     : V.Why;

@@ -116,6 +116,7 @@ private:
     State Fields;                  ///< of the object that it returns, its name left out
     std::vector<ir::ExprId> Args;  ///< of the call
     std::vector<Value> Parts = {}; ///< of the pair or tuple that it returns
+    bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
   };
 
   void once();
@@ -158,6 +159,10 @@ private:
   }
   void wholeArguments();
   bool brought(const Value &V, ir::ExprId E);
+  bool gathered(ir::ExprId E, const Value &V);
+  bool gatherable(ir::ExprId E, const Value &V) const;
+  ir::ExprId rowsBehind(ir::ExprId E) const;
+  bool gathersInstead(const std::string &Finding);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   void notWhole(const std::string &Why, ir::ExprId E);
@@ -299,7 +304,7 @@ private:
   Value yielded(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> written(const ir::Expr &X, size_t I);
   void fill(ir::ExprId E, const ir::Expr &X);
-  void ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
+  void ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
   std::optional<int64_t> dimension(ir::ExprId E, ir::ExprId Tensor) const;
@@ -357,6 +362,7 @@ private:
   mutable bool ModulesKnown = false;
   std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded
   std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called
+  std::set<ir::FuncId> GatheredArguments;     ///< functions that are given all rows of a batch
   std::set<ir::ExprId> Assigned;              ///< right-hand sides of assignments that outlive their step
   std::map<ir::ExprId, unsigned> Cuts;        ///< whole values of which each rank takes its rows, along a dimension
   std::set<ir::ExprId> Turned;                ///< of Cuts: it is known along which

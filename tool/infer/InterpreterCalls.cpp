@@ -342,13 +342,25 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   const ir::Function &Fn = P.Code.Functions[F];
   std::vector<Value> Values;
   std::vector<std::optional<Location>> Places;
-  bool AllReplicated = true;
+  bool AllReplicated = true, Gathers = false;
+  std::set<size_t> Whole; // arguments that were rows
+  bool OnlyLooks = X.Kind == ExprKind::Call && !holdsTensors(P.Code.type(E)) && !R.reachesBackward(Fn.Body);
   for (ir::ExprId Arg : X.Args) {
     Values.push_back(eval(Arg));
-    if (Value &V = Values.back(); WholeArguments.count(F) && V.reducible() && numeric(Arg))
-      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
     Places.push_back(lvalue(Arg));
-    AllReplicated &= Values.back().replicated();
+    Value &V = Values.back();
+    if (WholeArguments.count(F) && V.reducible() && numeric(Arg))
+      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
+    size_t I = Values.size() - 1;
+    const ir::Type *T = I < Fn.Params.size() ? &P.Code.typeOf(Fn.Params[I]) : nullptr;
+    if (OnlyLooks && T && (!T->Reference || T->Const) && gatherable(Arg, V)) {
+      Gathers |= Divergent == 0 && !GatheredArguments.count(F);
+      if (GatheredArguments.count(F) && gathered(Arg, V)) {
+        V = Value::of(Placement::Replicated, Arg);
+        Whole.insert(I); // a tensor of its own
+      }
+    }
+    AllReplicated &= V.replicated();
   }
   if (llvm::is_contained(Stack, F) || Stack.size() > 40)
     return AllReplicated ? Value::of(Placement::Replicated, E)
@@ -363,7 +375,9 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     points(Location{V, {}}, X.Args[I]);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
     ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
-    if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
+    if (Whole.count(I)) {
+      Current[Location{V, {}}] = Values[I];
+    } else if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
       Alias[V] = *Places[I];
       if (ofContainer(X.Args[I]))
         Elements.insert(V);
@@ -378,6 +392,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     }
   }
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
+  Frames.back().Gathers = Gathers;
   Stack.push_back(F);
   for (const auto &[Field, Init] : Fn.Inits)
     if (This) {
@@ -501,6 +516,9 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result = Result.replicated() || Result.same(V) ? V : join(Result, V); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
+    } else if (X.Kind == ExprKind::Call && X.Object == None && P.Code.type(E).Kind == TypeKind::Unknown &&
+               !StringRef(X.Name).starts_with("std::") && gathered(Arg, V)) {
+      continue; // `cv::Mat`, made of all rows
     } else if ((V.Kind != Placement::Extent || P.Code.type(Arg).Kind == TypeKind::Container) &&
                Result.Kind != Placement::Unknown) {
       Result = V.Kind == Placement::Unknown
@@ -516,6 +534,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (Name.ends_with("::size")) {
       std::optional<Location> List = holdsTensors(P.Code.type(X.Object)) ? lvalue(X.Object) : std::nullopt;
       bool Items = List && List->Path.empty() && filledHere(List->Root) && !listsRows(X.Object, Last[X.Object]);
+      Items |= Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
       return Value::of(Items ? Placement::Replicated : Placement::Extent, E);
     }
     if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||

@@ -312,7 +312,7 @@ bool Interpreter::cutBatch(const Value &V) {
 }
 
 /// A whole tensor with as many rows as the loader's batches, beside one of them: this rank's rows of it are meant.
-void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::ExprId> &Operands, const Value &Local,
+void Interpreter::ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local,
                           bool Table) {
   const Loop *Step = nullptr;
   for (const Loop &L : Loops)
@@ -322,9 +322,15 @@ void Interpreter::ownRows(const ir::Expr &X, bool Loss, const std::vector<ir::Ex
     return;
   for (size_t I = Table; I < Operands.size(); ++I) { // a table has no rows of the batch, whatever their number
     const Value &V = Last[Operands[I]];
-    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
+    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
         (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
       continue;
+    if (V.Trained) { // what a model made of as many rows, `critic(maker(noise))`
+      bool Aligned = (Loss && I < 2) || (Beside && V.Rank >= 0 && V.Rank == Local.Rank && !isParameter(Operands[I]));
+      if (Aligned && V.Rows == BatchRows)
+        Restart |= OwnRows.insert(Operands[I]).second;
+      continue;
+    }
     // Vectors of features may be as long as a batch; of a vector beside rows of unknown rank nothing is assumed.
     bool Rows = V.Rows == BatchRows && V.Rank >= (Local.Rank >= 0 ? Local.Rank : std::max<int>(Local.Least, 2));
     if (Rows || (Loss && I < 2)) {
@@ -478,7 +484,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       Batch = V.Rows > NoRows ? V.Rows : Batch;
     }
   if (Local && Batch == 0)
-    ownRows(X, Loss, Operands, *Local, /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
+    ownRows(Loss, Beside, Operands, *Local, /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
   if (Batch != 0 && !CutLoops.empty()) {
     const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {

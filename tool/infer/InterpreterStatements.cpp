@@ -72,7 +72,13 @@ void Interpreter::handedOn(ir::ExprId E, const Value &V) {
   for (const char *Known : {"at::", "torch::", "c10::", "accelerate::", "std::"})
     if (StringRef(X.Name).starts_with(Known))
       return;
-  if (P.bodies(X).empty())
+  if (!P.bodies(X).empty())
+    return;
+  bool Whole = X.Object == None;
+  for (ir::ExprId Arg : X.Args)
+    if (const Value &Given = Last[Arg]; !Given.replicated())
+      Whole &= gathered(Arg, Given);
+  if (!Whole)
     demandReplicated(E, V, "handed on");
 }
 
