@@ -179,6 +179,7 @@ std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, Ar
     }
     if (Batch && !(*Batch == L)) {
       Out.Kind = Outcome::Crossed;
+      Out.Assumed = false;
       return Out;
     }
     Batch = L;
@@ -202,15 +203,17 @@ std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, Ar
   // Whoever has the letter must be cut along it: a whole tensor has other rows there.
   for (size_t I = 0; I != Operands.size() && I != S.Inputs.size(); ++I) {
     size_t Times = llvm::count(S.Inputs[I], Batch->Letter);
-    if (Times > 1 || (Times == 1 && Operands[I].Kind != Placement::Sharded))
+    if (Times > 1 || (Times == 1 && Operands[I].Kind != Placement::Sharded)) {
       Out.Kind = Outcome::Crossed;
+      Out.Assumed = llvm::all_of(Operands, [](const Value &V) { return V.Kind != Placement::Sharded || V.Rank < 0; });
+    }
   }
   return Out;
 }
 } // namespace
 
 Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Operands, ir::ExprId E,
-               const std::string &Name, bool *Features) {
+               const std::string &Name, bool *Features, bool Layer) {
   const Value *Reducible = nullptr;
   bool AnyLocal = false, Narrowed = false;
   for (const Value &V : Operands) {
@@ -262,12 +265,15 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     };
     Try(Try, 0);
   }
-  // A layer's features aren't the batch, unless nothing else is left.
-  if (llvm::any_of(Outcomes, [](const Outcome &O) { return O.Kind != Outcome::Coupled; }))
+  // A layer's features aren't the batch, and neither is what a table of weights is multiplied with, unless nothing else
+  // is left.
+  auto Meets = [](const Outcome &O) { return O.Kind == Outcome::Coupled || O.Kind == Outcome::Crossed; };
+  if (!llvm::all_of(Outcomes, Meets))
     llvm::erase_if(Outcomes, [&](const Outcome &O) {
-      if (O.Kind != Outcome::Coupled || !O.Assumed || (O.Narrowed && !Features))
+      bool Said = O.Narrowed || O.Kind == Outcome::Crossed;
+      if (!Meets(O) || !O.Assumed || (Said && !Features) || (O.Narrowed && !Layer))
         return false;
-      if (O.Narrowed)
+      if (Said)
         *Features = true;
       return true;
     });
@@ -277,7 +283,7 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     std::vector<Value> Uncounted(Operands.begin(), Operands.end());
     for (Value &V : Uncounted)
       V.forgetRank();
-    return contract(Signatures, L, Uncounted, E, Name, Features);
+    return contract(Signatures, L, Uncounted, E, Name, Features, Layer);
   }
   if (Outcomes.empty())
     return AnyLocal    ? Value::unknown("has another number of dimensions than `" + Name + "` takes rows with", E)

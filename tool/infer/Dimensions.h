@@ -36,10 +36,10 @@ struct Linearity {
   bool Affine = false; ///< means stay means
 };
 
-/// By signatures, of which the ranks choose. With `Features`, the last dimension of what lost some is taken for
-/// features rather than the batch if either may be, which is told there.
+/// By signatures, of which the ranks choose. With `Features`, rows of unknown rank that meet a whole table of weights are
+/// taken to have features behind them, and so is what lost some dimensions before a `Layer`; it becomes true then.
 Value contract(llvm::ArrayRef<Signature> Signatures, Linearity L, llvm::ArrayRef<Value> Operands, ir::ExprId E,
-               const std::string &Name, bool *Features = nullptr);
+               const std::string &Name, bool *Features = nullptr, bool Layer = false);
 
 /// Along `Dims` all rows are looked at; they stay.
 Value along(Value V, llvm::ArrayRef<int64_t> Dims, ir::ExprId E, const std::string &Name);

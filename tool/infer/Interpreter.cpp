@@ -164,7 +164,7 @@ void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
 /// Whether rows can be brought together where they stand, in their order: they lie along the first dimension.
 bool Interpreter::gatherable(ir::ExprId E, const Value &V) const {
   return V.Kind == Placement::Sharded && V.Dim == 0 && !V.Woven && !V.Listed && !V.Iterator &&
-         P.Code.type(E).Kind == TypeKind::Tensor && P.Code.Exprs[E].Where.Editable;
+         P.Code.type(E).Kind == TypeKind::Tensor;
 }
 
 /// The rows that a value is computed from step by step, where nothing else differs: `x[0]`, `x.argmax(1)[0]`.
@@ -448,6 +448,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         return Value::unknown("picks rows of a batch by number", E);
       V.Dim -= 1;
       V.addToRank(-1);
+    } else if (V.replicated() && P.Code.type(X.Object).Kind == TypeKind::Tensor) {
+      V.Rank > 0 ? V.setRank(V.Rank - 1) : V.forgetRank();
     }
     if (V.replicated())
       V.Rows = rowsOf(E, X, nullptr, {});
@@ -491,6 +493,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }
   case ExprKind::Construct:
+    if (X.Args.empty() && P.Code.type(E).Kind == TypeKind::Tensor) // undefined: nothing that could disagree
+      return Value::of(Placement::Zero, E);
     // `std::vector<int> hits(10)`, `(10, 0)`: as many zeros.
     if (!X.Args.empty() && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
         holdsNumbers(P.Code.type(E).Name) && eval(X.Args[0]).replicated() &&

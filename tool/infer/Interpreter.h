@@ -220,7 +220,7 @@ private:
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   bool countsRows(ir::ExprId E, int Hops = 4);
-  bool ofNumbers(ir::ExprId Data) const;
+  int braces(ir::ExprId Data) const;
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
   ir::ExprId likeOf(ir::ExprId E) const;
   void drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V);
@@ -297,6 +297,7 @@ private:
   bool realigned(const Value &A, const Value &B);
   void carry();
   bool cutBatch(const Value &V);
+  bool pickedByNumber(ir::ExprId E) const;
   Value rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim);
   uint32_t ownRowsName(ir::ExprId E);
   /// `Value::RankOf` of an expression with a number of dimensions that is unknown, but one.

@@ -254,10 +254,14 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       Call.Args = {RE};
     return inlined(E, Call, Bodies.front(), Member ? lvalue(LE) : std::nullopt);
   }
-  if (X.Name == "=" && P.Code.Exprs[LE].Name == "std::tie" && !Cuts.count(LE)) {
+  auto Ties = [&](ir::ExprId To) {
+    StringRef Name = P.Code.Exprs[To].Name;
+    return Name == "std::tie" || Name == "std::forward_as_tuple";
+  };
+  if (X.Name == "=" && Ties(LE) && !Cuts.count(LE)) {
     // Element by element, also of a tuple within. No expression holds one of them.
     auto Take = [&](auto &Self, ir::ExprId To, const Value &V) -> void {
-      if (P.Code.Exprs[To].Name == "std::tie") {
+      if (Ties(To)) {
         const std::vector<ir::ExprId> &Args = P.Code.Exprs[To].Args;
         for (size_t I = 0; I != Args.size(); ++I)
           Self(Self, Args[I], To == LE ? part(RE, V, I) : V);

@@ -196,6 +196,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
       Written.Rows = Whole.Rows;
       write(*L, Written, None);
     } else if (L) {
+      if (Row.Kind == Operation::Scatter && Result.replicated()) { // written in part, its shape stays
+        Value Whole = In.Values[0];
+        Result.Rank = Whole.Rank, Result.Least = Whole.Least, Result.RankOf = Whole.RankOf;
+        Result.RankPlus = Whole.RankPlus;
+      }
       write(*L, Result, E);
     } else if (!Result.replicated()) {
       // Through a view: what it was taken from changes.
@@ -265,8 +270,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     bool Otherwise = !Row.Option.empty() && In.Maker != None && switchedOn(In.Maker, Row.Option);
     bool Features = false;
     const std::vector<Signature> &Signatures = Otherwise ? Row.WithOption : Row.Signatures;
-    Value Contracted = contract(Signatures, Row.Of, featured(Signatures, In.Tensors, E), E, X.Name,
-                                In.Maker != None ? &Features : nullptr);
+    Value Contracted = contract(Signatures, Row.Of, featured(Signatures, In.Tensors, E), E, X.Name, &Features,
+                                /*Layer=*/In.Maker != None);
     if (Contracted.Kind == Placement::Unknown && AnyLocal && realigned(Signatures, In))
       return Contracted;
     if (Features && Contracted.Kind == Placement::Sharded)

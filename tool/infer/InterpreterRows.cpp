@@ -289,6 +289,25 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   return V;
 }
 
+/// Whether `E` is one item along the first dimension of a tensor, a row as it seems: `x[i]`, `x.select(0, i)`.
+bool Interpreter::pickedByNumber(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  ir::ExprId Of = X.Object;
+  if (Of == None || P.Code.type(Of).Kind != TypeKind::Tensor)
+    return false;
+  if (X.Kind == ExprKind::Index)
+    return X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
+  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::select"))
+    return X.Args.size() == 2 && integer(X.Args[0]) == 0;
+  std::vector<ir::ExprId> Items; // `x.index({i})`
+  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::index") && X.Args.size() == 1)
+    collectItems(P, X.Args[0], Items);
+  while (Items.size() == 1 && P.Code.Exprs[Items[0]].Kind == ExprKind::Construct &&
+         P.Code.Exprs[Items[0]].Args.size() == 1)
+    Items[0] = P.Code.Exprs[Items[0]].Args[0];
+  return Items.size() == 1 && P.Code.type(Items[0]).Kind == TypeKind::Integer;
+}
+
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
 bool Interpreter::cutBatch(const Value &V) {
   // What the steps have in common is no batch beside the points that each makes for itself.
@@ -301,7 +320,7 @@ bool Interpreter::cutBatch(const Value &V) {
       Rows.insert(E.Rows);
   bool Any = false;
   for (const Edge &E : V.Edges) {
-    if (!E.Sure && E.Rows == 0) {
+    if ((!E.Sure && E.Rows == 0) || (E.Sure && pickedByNumber(E.At) && Last[E.At].Rank < 0)) {
       Value Whole = Value::of(Placement::Replicated, E.At);
       note("unknown-rows", E.At, Whole, "meets the rows of a batch");
     } else if (Rows.count(E.Rows)) {

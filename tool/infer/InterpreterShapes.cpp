@@ -116,8 +116,13 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
   for (const Value &V : llvm::drop_begin(In.Values))
     if (V.Kind == Placement::Extent)
       return Value::unknown("takes as many rows of a whole as this rank has", E);
-  if (Self.Kind != Placement::Sharded && Index.Kind != Placement::Sharded)
-    return broadcast(In.Values, E);
+  bool OneIndex = StringRef(X.Name).ends_with("index_select");
+  if (Self.Kind != Placement::Sharded && Index.Kind != Placement::Sharded) {
+    Value Result = broadcast(In.Values, E);
+    if (OneIndex && Result.replicated())
+      Self.Rank >= 0 ? Result.setRank(Self.Rank) : Result.forgetRank();
+    return Result;
+  }
   if (StringRef(X.Name).ends_with("::take") && Self.replicated() && Index.Kind == Placement::Sharded) {
     Index.Batch = None; // shaped like the index
     return Index;
@@ -126,7 +131,6 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
     return Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
   if (Dims.Unknown)
     return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
-  bool OneIndex = StringRef(X.Name).ends_with("index_select");
   if (Self.Kind == Placement::Sharded) {
     if (Index.Kind == Placement::Sharded && (OneIndex || Index.Dim != Self.Dim))
       return Value::unknown("takes what rows of a batch say from all of them (`" + X.Name + "`)", E);
@@ -141,7 +145,12 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
     if (Dim < 0 && Self.Rank < 0)
       return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
     Value Result = Value::sharded(Dim < 0 ? Dim + Self.Rank : Dim, Index.Source);
-    Result.Rank = Result.Least = Self.Rank;
+    if (Self.Rank >= 0) {
+      Result.setRank(Self.Rank);
+    } else { // whatever it is, it's the same everywhere
+      Result.RankOf = rankOf(E);
+      Result.Least = int8_t(Result.Dim + 1);
+    }
     return Result;
   }
   if (locate(Index, Dim) != Side::Batch)
@@ -251,12 +260,19 @@ Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
   return Result;
 }
 
-/// Whether a tensor's data is a vector of numbers.
-bool Interpreter::ofNumbers(ir::ExprId Data) const {
-  while (P.Code.Exprs[Data].Kind == ExprKind::Construct && P.Code.Exprs[Data].Args.size() == 1)
+/// The number of dimensions of a tensor that is made of `Data`: a vector of numbers has one, `{{1, 2}, {3, 4}}` two; -1
+/// if that can't be told.
+int Interpreter::braces(ir::ExprId Data) const {
+  while (P.Code.Exprs[Data].Kind != ExprKind::List && P.Code.Exprs[Data].Args.size() == 1 &&
+         (P.Code.Exprs[Data].Kind == ExprKind::Construct || P.Code.Exprs[Data].Kind == ExprKind::Cast))
     Data = P.Code.Exprs[Data].Args[0];
-  StringRef Type = P.Code.type(Data).Name;
-  return Type.starts_with("std::vector<") || Type.starts_with("c10::ArrayRef<");
+  const ir::Expr &X = P.Code.Exprs[Data];
+  if (P.Code.type(Data).number())
+    return 0;
+  if (StringRef Type = P.Code.type(Data).Name; Type.starts_with("std::vector<") || Type.starts_with("c10::ArrayRef<"))
+    return 1;
+  int Inner = X.Kind == ExprKind::List && !X.Args.empty() ? braces(X.Args[0]) : -1;
+  return Inner < 0 ? -1 : Inner + 1;
 }
 
 /// Factories and draws: placed by their shape and what they are made of, not by their name.
@@ -329,8 +345,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Result.Listed = false;
     Result.setRank(1);
   }
-  if (Name == "tensor" && Result.replicated() && !X.Args.empty() && ofNumbers(X.Args[0]))
-    Result.setRank(1);
+  if (Name == "tensor" && Result.replicated() && !X.Args.empty())
+    Result.setRank(braces(X.Args[0]));
   if (Draws)
     notWhole("it draws random numbers", E);
   bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||
