@@ -39,6 +39,12 @@ void Interpreter::wholeArguments() {
     if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
       Restart = true;
   }
+  for (ir::ExprId E : WholeDraws)
+    if ((Out.RowNoise.count(E) || Out.RowNoiseLike.count(E)) && !Restart)
+      note("batch-noise", E, Out.Types[E],
+           "draws random numbers for the rows of a batch and, where its function is called once more, for a whole "
+           "tensor "
+           "that every rank has; draw for that in a function of its own");
   // What both a loop of all ranks and one of each rank's own batches run can't have a collective in it.
   for (const auto &[E, How] : Out.Coercions)
     if (How != "share" && How != "mine" && OfOneRank.count(E) && !Restart)
@@ -57,6 +63,7 @@ void Interpreter::once() {
   Elsewhere.clear();
   Views.clear();
   OfOneRank.clear();
+  WholeDraws.clear();
   Copies.clear();
   PointsTo.clear();
   Depths.clear();

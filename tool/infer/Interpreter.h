@@ -242,6 +242,7 @@ private:
   Value call(ir::ExprId E, const ir::Expr &X);
   Value ours(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
+  void writesBytes(ir::ExprId Address);
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
   Value operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace);
@@ -327,6 +328,7 @@ private:
   std::set<ir::VarId> Elements;          ///< of Alias: it is one element of that
   std::set<ir::VarId> Elsewhere;         ///< references to what isn't followed
   std::map<ir::VarId, Location> Views;   ///< tensors, lists of them and accessors that lie in another tensor
+  std::set<ir::ExprId> WholeDraws;       ///< draws for what every rank has whole
   std::set<ir::ExprId> OfOneRank;        ///< evaluated in a loop over what is one rank's
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo; ///< pointers, by where they are kept

@@ -183,6 +183,16 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
 }
 
 /// Calls whose meaning isn't an operation on values.
+/// `file.write(reinterpret_cast<const char *>(&x), sizeof(x))`: prints what lies there.
+void Interpreter::writesBytes(ir::ExprId Address) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
+  if (X.Kind != ExprKind::Unary || X.Name != "&")
+    return;
+  notWhole("its loop prints", X.Args[0]);
+  if (Value V = eval(X.Args[0]); !V.replicated() && V.Kind != Placement::Own)
+    note("rank-local-use", X.Args[0], V, "is written, but is this rank's part (" + toString(V) + ")");
+}
+
 std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   StringRef Name = X.Name;
   if (isPrint(Name)) {
@@ -218,6 +228,18 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     V.Iterator = true;
     return V;
   }
+  if (Name == "std::distance" && X.Args.size() == 2) {
+    Value Begin = eval(X.Args[0]);
+    eval(X.Args[1]);
+    if (Begin.Iterator && Begin.Kind == Placement::Own && KeepWhole.insert(Begin.Batch).second) {
+      Out.Kept[Begin.Batch] = "its batches are counted";
+      Restart = true;
+    }
+    if (Begin.Iterator)
+      return Value::of(Placement::Replicated, E);
+  }
+  if (Name.starts_with("std::") && Name.ends_with("::write") && X.Object != None && X.Args.size() == 2)
+    writesBytes(X.Args[0]);
   if (Name == "at::Tensor::to" || Name == "at::Tensor::cuda") {
     Value V = eval(X.Object);
     bool Device = Name == "at::Tensor::cuda" && X.Args.empty();

@@ -517,6 +517,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     }
     if (!Local)
       notWhole("it draws random numbers", E);
+    if (Recording && First.replicated())
+      WholeDraws.insert(E);
     return Local && !Row.Parameters.empty() && !Dims.All ? along(Result, Dims.Known, E, X.Name) : Result;
   case Operation::Like:
     if (StringRef(X.Name).ends_with("::copy_") && Values.size() > 1)

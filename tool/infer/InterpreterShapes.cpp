@@ -349,6 +349,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Result.setRank(braces(X.Args[0]));
   if (Draws)
     notWhole("it draws random numbers", E);
+  if (Draws && Recording && Result.replicated())
+    WholeDraws.insert(E);
   bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||
               X.Name == "at::Tensor::new_zeros";
   if (Zero && Result.replicated())
