@@ -151,7 +151,7 @@ double mean_coefficient() {
 }
 
 /// Alone, outside of windows and without a scale, nothing is to be known about a loss.
-bool counts() { return !alone() || state().control.active(); }
+bool counts() { return !state().alone() || state().control.active(); }
 
 }  // namespace
 }  // namespace detail
@@ -186,7 +186,7 @@ void Accelerator::backward(const torch::Tensor& loss, const Weight& weight, cons
   const detail::BackwardArguments arguments{gradient, retain_graph, create_graph, inputs};
   detail::TrainingControl& control = detail::state().control;
   control.note_no_sync();
-  if (detail::alone() && !control.accumulates()) {
+  if (detail::state().alone() && !control.accumulates()) {
     detail::run_backward(loss, 1, detail::kNothing, arguments);
     return;
   }

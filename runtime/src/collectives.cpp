@@ -180,12 +180,25 @@ double row_share() {
 
 bool holds_ghost() {
   const RowSlice* batch = state().counting_slice();
-  return batch && batch->ghost;
+  return batch && batch->ghost && state().wholes == 0;
 }
+
+namespace {
+
+/// Whether what is asked about is the batch in hand, of which each rank has its rows.
+bool in_hand() {
+  const State& s = state();
+  return !s.alone() && s.training_loader && s.wholes == 0;
+}
+
+}  // namespace
+
+Whole::Whole() { ++state().wholes; }
+Whole::~Whole() { --state().wholes; }
 
 int64_t global_rows(int64_t local_rows) {
   const State& s = state();
-  if (s.alone() || !s.training_loader) {
+  if (!in_hand()) {
     return local_rows;
   }
   TORCH_CHECK(local_rows == s.training_slice.rows, "[accelerate] rank ", rank(), ": global_rows() was asked about ",
@@ -195,7 +208,7 @@ int64_t global_rows(int64_t local_rows) {
 
 torch::Tensor own_rows(const torch::Tensor& whole) {
   const State& s = state();
-  if (s.alone() || !s.training_loader) {
+  if (!in_hand()) {
     return whole;
   }
   const int64_t rows = s.training_slice.global_rows;
@@ -209,8 +222,7 @@ torch::Tensor own_rows(const torch::Tensor& whole) {
 }
 
 torch::Tensor global_like(const torch::Tensor& x) {
-  const State& s = state();
-  if (s.alone() || !s.training_loader) {
+  if (!in_hand()) {
     return x;
   }
   TORCH_CHECK(x.dim() > 0, "[accelerate] rank ", rank(),
@@ -334,8 +346,8 @@ GatheredRows gather_rows(const at::Tensor& given, const RowSlice* dropped, const
 torch::Tensor gather(const torch::Tensor& given, bool drop_ghosts) {
   const State& s = state();
   const at::Tensor x = given.dim() == 0 ? given.reshape({1}) : given;
-  if (s.alone() || !drop_ghosts) {
-    return s.alone() ? x : gather_rows(x, nullptr, "gather()").rows;
+  if (alone() || !drop_ghosts) {
+    return alone() ? x : gather_rows(x, nullptr, "gather()").rows;
   }
   const RowSlice& batch = s.last_slice;
   const int64_t rows = given.dim() > 0 ? given.size(0) : -1;
@@ -356,7 +368,7 @@ torch::Tensor broadcast_tensor(const torch::Tensor& x, int64_t from_process) {
   State& s = state();
   TORCH_CHECK(from_process >= 0 && from_process < ranks(), "[accelerate] rank ", rank(), ": there is no rank ",
               from_process, " to broadcast from");
-  if (s.alone()) {
+  if (alone()) {
     return x;
   }
   const std::string name = "broadcast()";

@@ -26,13 +26,13 @@ void check(bool failed) {
 }  // namespace
 
 ProcessFirst::ProcessFirst(bool first) : first_(first), exceptions_(std::uncaught_exceptions()) {
-  if (!first_ && !detail::alone()) {
+  if (!first_ && !detail::state().alone()) {
     check(meet(false));
   }
 }
 
 ProcessFirst::~ProcessFirst() noexcept(false) {
-  if (!first_ || detail::alone()) {
+  if (!first_ || detail::state().alone()) {
     return;
   }
   if (std::uncaught_exceptions() == exceptions_) {

@@ -121,7 +121,7 @@ State& state(const Options& options) {
 
 bool state_is_made() { return made_already(); }
 
-bool alone() { return state().alone(); }
+bool alone() { return state().alone() || state().wholes > 0; }
 
 int64_t rank() { return state().environment.rank; }
 

@@ -34,6 +34,7 @@ struct State {
   TrainingControl control;
   PreparedObjects prepared;
   int64_t steps = 0;  // calls of backward(), for people who look at a checkpoint
+  int wholes = 0;     // calls of whole() around here
 
   torch::Device device{torch::kCPU};  // what the program asked for last, or would get
   bool device_requested = false;      // nothing is moved before the program asks

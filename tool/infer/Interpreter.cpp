@@ -21,6 +21,8 @@ Findings Interpreter::run() {
     if (!Restart)
       wholeArguments();
     if (!Restart)
+      wholeDraws();
+    if (!Restart)
       break;
   }
   // What wasn't followed to its end isn't known: the program must not be migrated.
@@ -39,12 +41,6 @@ void Interpreter::wholeArguments() {
     if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
       Restart = true;
   }
-  for (ir::ExprId E : WholeDraws)
-    if ((Out.RowNoise.count(E) || Out.RowNoiseLike.count(E)) && !Restart)
-      note("batch-noise", E, Out.Types[E],
-           "draws random numbers for the rows of a batch and, where its function is called once more, for a whole "
-           "tensor "
-           "that every rank has; draw for that in a function of its own");
   // What both a loop of all ranks and one of each rank's own batches run can't have a collective in it.
   for (const auto &[E, How] : Out.Coercions)
     if (How != "share" && How != "mine" && OfOneRank.count(E) && !Restart)
@@ -64,13 +60,14 @@ void Interpreter::once() {
   Views.clear();
   OfOneRank.clear();
   WholeDraws.clear();
+  RowDraws.clear();
   Copies.clear();
   PointsTo.clear();
   Depths.clear();
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = OwnChoices = NoGrads = 0;
+  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = 0;
   Dead = false;
   Recording = true;
   if (P.Main == None)

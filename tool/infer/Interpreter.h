@@ -50,6 +50,7 @@ struct Findings {
   std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
                                                ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
+  std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole
   std::set<ir::ExprId> Once;                   ///< calls that change files, for one process to make
   std::map<ir::ExprId, ir::ExprId> Awaited;    ///< what opens files that are written and read, with the path
   std::set<ir::FuncId> Reached;
@@ -116,6 +117,7 @@ private:
     State Fields;                  ///< of the object that it returns, its name left out
     std::vector<ir::ExprId> Args;  ///< of the call
     std::vector<Value> Parts = {}; ///< of the pair or tuple that it returns
+    ir::ExprId Call = ir::None;    ///< that it was entered by
     bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
   };
 
@@ -270,6 +272,10 @@ private:
   std::optional<Value> listed(const Location &L, const Value &Item);
   std::optional<Value> extreme(const Location &L, ir::ExprId From);
 
+  // Functions for a batch and for a whole (InterpreterWhole.cpp)
+  void drawn(ir::ExprId E, bool Rows);
+  void wholeDraws();
+
   // What differs between processes by itself (InterpreterOutside.cpp)
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
   void agree(ir::ExprId E, const Value &V);
@@ -325,10 +331,12 @@ private:
   std::map<ir::ExprId, std::vector<Value>> Parts; ///< the elements of pairs and tuples, by what made them
   std::map<ir::ExprId, Value> Last;               ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
-  std::set<ir::VarId> Elements;          ///< of Alias: it is one element of that
-  std::set<ir::VarId> Elsewhere;         ///< references to what isn't followed
-  std::map<ir::VarId, Location> Views;   ///< tensors, lists of them and accessors that lie in another tensor
-  std::set<ir::ExprId> WholeDraws;       ///< draws for what every rank has whole
+  std::set<ir::VarId> Elements;        ///< of Alias: it is one element of that
+  std::set<ir::VarId> Elsewhere;       ///< references to what isn't followed
+  std::map<ir::VarId, Location> Views; ///< tensors, lists of them and accessors that lie in another tensor
+  std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
+                                                                      ///< calls that led there
+  std::set<ir::ExprId> RowDraws;         ///< calls that led to draws for the rows of a batch
   std::set<ir::ExprId> OfOneRank;        ///< evaluated in a loop over what is one rank's
   std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo; ///< pointers, by where they are kept
@@ -339,6 +347,7 @@ private:
   int Depth = 0;
   int OwnChoices = 0; ///< conditions of this rank's own batch around here
   int Tries = 0;      ///< try blocks around here
+  int Wholes = 0;     ///< calls of `accelerator.whole` around here
   int NoGrads = 0;    ///< guards against gradients around here
   int Divergent = 0;  ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;

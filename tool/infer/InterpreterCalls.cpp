@@ -312,6 +312,17 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args)
       if (std::optional<Location> L = lvalue(Arg))
         write(*L, Value::of(Placement::Replicated, Arg), Arg);
+  if (Name == "whole" && !Args.empty() && Args[0].Func != None) {
+    ir::Expr Compute = X;
+    Compute.Args.clear();
+    ++Wholes;
+    Value V = inlined(E, Compute, Args[0].Func, Frames.back().This);
+    --Wholes;
+    return V;
+  }
+  if (Wholes > 0 && !Args.empty() &&
+      llvm::is_contained({"own_rows", "global_rows", "global_like", "share", "mine"}, Name))
+    return Args[0];
   if (Name == "own_rows") {
     Value V = Value::sharded(0, E);
     V.setRank(Args.empty() ? -1 : Args[0].Rank);
@@ -415,6 +426,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   }
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Frames.back().Gathers = Gathers;
+  Frames.back().Call = E;
   Stack.push_back(F);
   for (const auto &[Field, Init] : Fn.Inits)
     if (This) {

@@ -64,6 +64,7 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
   if (!coerce(E, "class-weight", Result))
     return Value::unknown("is a mean weighted by class or index where not every rank comes along", E);
   Out.ClassWeights[E] = {X.Args[1], Weights};
+  drawn(E, /*Rows=*/true);
   Result = Value::partial(true, E);
   Result.setRank(0);
   return Result;
@@ -75,6 +76,8 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   Value Rows = Row.Kind == Operation::Loss
                    ? besideRows(In.Values, E)
                    : contract(Row.Signatures, Row.Of, featured(Row.Signatures, In.Tensors, E), E, X.Name);
+  if (Rows.replicated())
+    drawn(E, /*Rows=*/false);
   if (Rows.Kind != Placement::Sharded)
     return Rows;
   auto Says = [&](const char *Text) {

@@ -512,13 +512,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         (StringRef(X.Name).ends_with("::randn_like") || StringRef(X.Name).ends_with("::rand_like"))) {
       if (Recording)
         Out.RowNoiseLike[E] = In.Exprs[0];
+      drawn(E, /*Rows=*/true);
     } else if (Local) {
       drawsForRows(E, X, First);
     }
     if (!Local)
       notWhole("it draws random numbers", E);
-    if (Recording && First.replicated())
-      WholeDraws.insert(E);
+    if (First.replicated())
+      drawn(E, /*Rows=*/false);
     return Local && !Row.Parameters.empty() && !Dims.All ? along(Result, Dims.Known, E, X.Name) : Result;
   case Operation::Like:
     if (StringRef(X.Name).ends_with("::copy_") && Values.size() > 1)

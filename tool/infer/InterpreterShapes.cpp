@@ -349,8 +349,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Result.setRank(braces(X.Args[0]));
   if (Draws)
     notWhole("it draws random numbers", E);
-  if (Draws && Recording && Result.replicated())
-    WholeDraws.insert(E);
+  if (Draws && Result.replicated())
+    drawn(E, /*Rows=*/false);
   bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||
               X.Name == "at::Tensor::new_zeros";
   if (Zero && Result.replicated())
@@ -367,9 +367,11 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     if (Rows != None && Divergent == 0) {
       if (Recording)
         Out.RowNoise[E] = Rows;
+      drawn(E, /*Rows=*/true);
     } else if (Like != None && Last[Like].Kind == Placement::Sharded && Last[Like].Dim == 0 && Divergent == 0) {
       if (Recording)
         Out.RowNoiseLike[E] = Like;
+      drawn(E, /*Rows=*/true);
     } else {
       drawsForRows(E, X, Result);
     }

@@ -62,8 +62,11 @@ void Deriver::prepare() {
     for (ir::VarId Name : O.Names)
       Objects.push_back(P.Code.Vars[Name].Name);
     for (ir::ExprId Model : O.Names.empty() ? O.Models : std::vector<ir::ExprId>())
-      Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
-                                                                                          : Text(expr(Model).Where));
+      if (expr(Model).Kind == ExprKind::Ref && !expr(Model).Where.Editable) // in a macro
+        Objects.push_back(P.Code.Vars[expr(Model).Var].Name);
+      else
+        Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
+                                                                                            : Text(expr(Model).Where));
     Objects.push_back(P.Code.Vars[O.Var].Name);
     Prepared.insert(R.objectOfVar(O.Var));
     if (O.Statement == None) { // in a constructor's initialisers

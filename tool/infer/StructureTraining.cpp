@@ -99,6 +99,8 @@ void Deriver::metrics() {
     N.Nodes["like"] = expr(Like).Where;
     Out.add(std::move(N));
   }
+  for (ir::ExprId E : F.WholeCalls)
+    Out.add(factAt("whole-call", "call", E));
   for (ir::ExprId E : F.Once)
     Out.add(factAt("file-change", "value", E));
   for (const auto &[E, Path] : F.Awaited) {

@@ -67,6 +67,13 @@ ir::Range Lowering::stmtRange(const Stmt *S) {
   ir::Range R = rangeOf(S->getSourceRange());
   if (!R.Editable)
     return R;
+  // What a macro without parameters ends is followed by what follows its name.
+  if (SourceLocation End = S->getEndLoc(); End.isMacroID() && !SM.isMacroArgExpansion(End)) {
+    StringRef Text = SM.getBufferData(SM.getFileID(SM.getFileLoc(S->getBeginLoc())));
+    if (size_t Semicolon = Text.find_first_not_of(" \t", R.End); Semicolon < Text.size() && Text[Semicolon] == ';')
+      R.End = Semicolon + 1;
+    return R;
+  }
   // What a user typed as a macro's argument is followed by what follows it there: an argument has no end within.
   if (SourceLocation End = SM.getSpellingLoc(S->getEndLoc()); End.isFileID())
     if (auto Token = Lexer::findNextToken(End, SM, Ctx.getLangOpts()); Token && Token->is(tok::semi))

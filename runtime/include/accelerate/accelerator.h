@@ -397,6 +397,16 @@ class ACCELERATE_API Accelerator : public Project {
   /// than the batch has on this rank, or no dimensions. Alone: x itself. No communication.
   torch::Tensor global_like(const torch::Tensor& x) const { return detail::global_like(x); }
 
+  /// compute(), as one process would do it: what is computed, every rank has whole, so that own_rows(), global_rows(),
+  /// global_like(), share(), mine(), mean(), sum(), reduce(), gather() and the like return what they are given. For a
+  /// function that draws for a batch's rows, or weights its loss, and is called for something that isn't a batch:
+  /// `whole([&] { return model->forward(fixed); })`. No place for backward(). Calls nest.
+  template <typename Compute>
+  decltype(auto) whole(Compute&& compute) const {
+    const detail::Whole around;
+    return std::forward<Compute>(compute)();
+  }
+
   /// This rank's rows of a batch that the program formed itself, alike on every rank; `dim` is the dimension of the
   /// rows. Tensors, torch::data examples, tuples, maps, vectors, and what BatchFields knows (see batch.h). The slices
   /// are contiguous, in rank order; where there are fewer rows than ranks, the last ranks get a ghost, a copy of the

@@ -38,6 +38,14 @@ ACCELERATE_API void wait_for_everyone();
 ACCELERATE_API double row_share();
 ACCELERATE_API int64_t global_rows(int64_t local_rows);
 ACCELERATE_API torch::Tensor own_rows(const torch::Tensor& whole);
+/// While there is one, values are brought together with nobody's: every rank has them whole.
+class ACCELERATE_API Whole {
+ public:
+  Whole();
+  ~Whole();
+  Whole(const Whole&) = delete;
+  Whole& operator=(const Whole&) = delete;
+};
 ACCELERATE_API torch::Tensor global_like(const torch::Tensor& x);
 /// Whether the training batch in hand is a ghost.
 ACCELERATE_API bool holds_ghost();

@@ -75,6 +75,10 @@ class Accelerator {
   std::vector<int64_t> global_rows(at::IntArrayRef local_sizes) const;
   torch::Tensor own_rows(const torch::Tensor& whole) const;
   torch::Tensor global_like(const torch::Tensor& x) const;
+  template <typename Compute>
+  decltype(auto) whole(Compute&& compute) const {
+    return compute();
+  }
   torch::Tensor share(const torch::Tensor& x, const Weight& weight) const;
   template <typename Value>
   Value max(const Value& x) const;
