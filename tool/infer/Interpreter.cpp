@@ -389,6 +389,9 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
+      // The key of a map of sums: no text is a part of one.
+      if (V.reducible() && P.Code.type(E).Kind == TypeKind::String)
+        return Value::of(Placement::Replicated, E);
       // `auto& batch = *it` is read where the iterator is kept.
       V.Iterator &= P.Code.type(E).Kind == TypeKind::Unknown;
       return ofField(E, *L, std::move(V));
@@ -475,15 +478,15 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     bool Zeros = holdsNumbers(P.Code.type(E).Name) &&
                  llvm::all_of(X.Args, [&](ir::ExprId Arg) { return eval(Arg).Kind == Placement::Zero; });
     Value V = Value::of(Zeros ? Placement::Zero : Placement::Replicated, E);
-    uint32_t Rows = 0;
     for (size_t I = 0; I != X.Args.size(); ++I) {
       Value A = eval(X.Args[I]);
-      Rows = I == 0 || Rows == A.Rows ? A.Rows : 0;
-      if (!A.replicated())
+      if (!A.replicated()) {
         V = V.replicated() || V.same(A) ? A : join(V, A);
+      } else if (V.replicated()) { // tensors, or a struct of them
+        V.Rows = I == 0 ? A.Rows : V.Rows;
+        joinRows(V, A);
+      }
     }
-    if (V.replicated() && holdsTensors(P.Code.type(E)))
-      V.Rows = Rows;
     return V;
   }
   case ExprKind::Cast: {

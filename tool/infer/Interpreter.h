@@ -292,6 +292,7 @@ private:
   uint32_t rowsNamed(ir::ExprId Count, int Hops = 4);
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
+  uint32_t rowsOfAll(const ir::Expr &X) const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner) const;
   bool isParameter(ir::ExprId E);

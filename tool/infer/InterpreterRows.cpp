@@ -206,6 +206,20 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
   return Items.size() == 1 || (Before >= 0 && After >= 0 && After < Before) ? From : None;
 }
 
+/// The rows that all parts have of what `X` is one part of: an item of a list, half of a pair.
+uint32_t Interpreter::rowsOfAll(const ir::Expr &X) const {
+  if (X.Kind == ExprKind::Index) {
+    auto List = Last.find(X.Object);
+    return List == Last.end() ? 0 : List->second.Rows;
+  }
+  const ir::Expr &Pair = P.Code.Exprs[X.Object];
+  if (X.Kind != ExprKind::Field || Pair.Kind != ExprKind::Ref ||
+      !StringRef(P.Code.type(X.Object).Name).starts_with("std::pair<"))
+    return 0;
+  auto Both = Current.find(Location{Pair.Var, {}});
+  return Both == Current.end() ? 0 : Both->second.Rows;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
@@ -214,8 +228,7 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
   ir::ExprId Item = None; // of a list that has no place of its own in the step
   for (int Hops = 0; Hops != 64; ++Hops) {
     const ir::Expr &X = P.Code.Exprs[E];
-    auto List = X.Kind == ExprKind::Index ? Last.find(X.Object) : Last.end();
-    if (List != Last.end() && List->second.Rows > NoRows && P.Code.type(X.Object).Kind == TypeKind::Container) {
+    if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container && rowsOfAll(X) > NoRows) {
       Item = E;
       E = X.Object;
       continue;

@@ -382,6 +382,10 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
 /// Numbers for the rows of a batch are drawn in a way that isn't made exact.
 void Interpreter::drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V) {
   bool Order = StringRef(X.Name).ends_with("::randperm");
+  if (StringRef(X.Name).ends_with("::normal") && V.Kind == Placement::Sharded)
+    return note("batch-noise", E, V,
+                "draws random numbers for the rows of a batch; ranks would draw the same ones; `mean + deviation * "
+                "torch::randn_like(mean)` are the same numbers, and are drawn whole");
   note("batch-noise", E, V,
        Order ? "shuffles the rows of a batch, of which each rank has its own; `accelerator.own_rows("
                "accelerator.all_gather(x).index_select(0, torch::randperm(accelerator.global_rows(x.size(0)))))` picks "
