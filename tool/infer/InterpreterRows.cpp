@@ -192,6 +192,9 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
     return None;
   if (Inner && Given->second.Rows > NoRows && Given->second.Rows == Result->second.Rows)
     return From;
+  // What merges rows before it is moved or copied.
+  if (llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name))
+    return carrier(P.unconverted(From), Inner) != None ? From : None;
   std::vector<ir::ExprId> Items;
   for (ir::ExprId Arg : X.Args)
     if (Arg != None)
