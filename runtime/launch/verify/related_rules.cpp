@@ -8,6 +8,7 @@ namespace {
 
 // What is edited comes first, then what is only found.
 const std::map<std::string, std::vector<RelatedRule>>& Table() {
+  static const RelatedRule awaited_file = {"AM0607", "awaited-file"};
   static const RelatedRule backward = {"AM0401", "backward"};
   static const RelatedRule backward_sum = {"AM0402", "backward-sum"};
   static const RelatedRule batch_rows = {"AM0312", "batch-rows"};
@@ -23,6 +24,7 @@ const std::map<std::string, std::vector<RelatedRule>>& Table() {
   static const RelatedRule file_change = {"AM0606", "file-change"};
   static const RelatedRule gradient_hook = {"AM0806", "gradient-hook"};
   static const RelatedRule metric_after_loop = {"AM0506", "metric-after-loop"};
+  static const RelatedRule metric_gather = {"AM0513", "metric-gather"};
   static const RelatedRule metric_max = {"AM0511", "metric-max"};
   static const RelatedRule metric_mean = {"AM0501", "metric-mean"};
   static const RelatedRule metric_min = {"AM0512", "metric-min"};
@@ -32,8 +34,10 @@ const std::map<std::string, std::vector<RelatedRule>>& Table() {
   static const RelatedRule metric_sum = {"AM0502", "metric-sum"};
   static const RelatedRule opaque_loader = {"AM0306", "opaque-loader"};
   static const RelatedRule output_file = {"AM0603", "output-file"};
+  static const RelatedRule output_file_both = {"AM0609", "output-file-both"};
   static const RelatedRule output_file_open = {"AM0604", "output-file-open"};
   static const RelatedRule output_file_other = {"AM0605", "output-file-other"};
+  static const RelatedRule output_file_stdio = {"AM0608", "output-file-stdio"};
   static const RelatedRule outside_entropy = {"AM0714", "outside-entropy"};
   static const RelatedRule outside_value = {"AM0508", "outside-value"};
   static const RelatedRule own_batch = {"AM0309", "own-batch"};
@@ -51,6 +55,7 @@ const std::map<std::string, std::vector<RelatedRule>>& Table() {
   static const RelatedRule unprepared_parameter = {"AM0311", "unprepared-parameter"};
   static const RelatedRule unreached_backward = {"AM0801", "unreached-backward"};
   static const RelatedRule unsupported_backward = {"AM0802", "unsupported-backward"};
+  static const RelatedRule whole_call = {"AM0517", "whole-call"};
   static const std::map<std::string, std::vector<RelatedRule>> table = {
       {"initial-values", {outside_value, outside_entropy}},
       {"ranks-start-apart", {prepare, prepare_in_constructor, outside_value, outside_entropy, unprepared_optimizer}},
@@ -68,17 +73,19 @@ const std::map<std::string, std::vector<RelatedRule>>& Table() {
       {"update", {prepare, prepare_in_constructor, unprepared_optimizer, divergent_branch}},
       {"batch-statistics", {batch_statistics}},
       {"other-rows-or-draws",
-       {training_loader, row_noise, row_noise_like, batch_noise, dropout, data_draw, coupled_loss}},
+       {training_loader, row_noise, row_noise_like, whole_call, batch_noise, dropout, data_draw, coupled_loss}},
       {"rounding-grows", {}},
       {"sequence", {training_loader, own_batch, divergent_branch, divergent_training}},
       {"tensors", {outside_value, divergent_branch}},
       {"metric-partial", {metric_reduce, metric_after_loop, metric_sum}},
       {"metric-counted-again", {metric_reduce, metric_after_loop, metric_sum}},
-      {"metric", {metric_mean, metric_mine, metric_max, metric_min, rank_local_use}},
-      {"saved", {save, save_archive, metric_reduce, metric_after_loop, rank_local_use}},
+      {"metric", {metric_mean, metric_mine, metric_max, metric_min, metric_gather, whole_call, rank_local_use}},
+      {"saved", {save, save_archive, metric_reduce, metric_after_loop, metric_gather, whole_call, rank_local_use}},
       {"text", {divergent_branch, rank_local_use}},
-      {"files", {save, save_archive, output_file, output_file_open, file_change}},
-      {"file-by-several", {save, save_archive, output_file, output_file_open, output_file_other, file_change}},
+      {"files", {save, save_archive, output_file, output_file_open, output_file_stdio, awaited_file, file_change}},
+      {"file-by-several",
+       {save, save_archive, output_file, output_file_open, output_file_stdio, output_file_both, output_file_other,
+        file_change}},
       {"hang", {divergent_branch, divergent_training, divergent_collective}},
       {"failed", {}},
       {"not-deterministic", {}},
