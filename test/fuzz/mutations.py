@@ -430,9 +430,9 @@ def places(value, path=()):
 def json_structure(rng, text):
     try:
         value = json.loads(text)
-    except ValueError:
+        path = rng.choice(places(value))
+    except (ValueError, RecursionError):  # nested by another mutation, beyond what Python reads
         return rng.choice(TEXT)(rng, text)
-    path = rng.choice(places(value))
     if not path:
         return json.dumps(rng.choice(ODD_VALUES)).encode()
     parent = value
