@@ -151,16 +151,21 @@ bool Interpreter::numeric(ir::ExprId E) const {
   return T.number() || T.Kind == TypeKind::Unknown;
 }
 
+/// An evaluation loader is left as it is, from the next run on.
+void Interpreter::notShared(uint32_t Loader, const std::string &Why) {
+  if (!KeepWhole.insert(Loader).second)
+    return;
+  Out.Kept[Loader] = Why;
+  Restart = true;
+}
+
 void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
     if (It->Mode == LoopMode::Fold) {
       Restart |= RowLoops.try_emplace(It->Statement, Why).second;
       return;
     } else if (It->Mode == LoopMode::Whole) {
-      if (KeepWhole.insert(It->Loader).second) {
-        Out.Kept[It->Loader] = Why;
-        Restart = true;
-      }
+      notShared(It->Loader, Why);
       return;
     }
 }

@@ -168,6 +168,7 @@ private:
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   void notWhole(const std::string &Why, ir::ExprId E);
+  void notShared(uint32_t Loader, const std::string &Why);
 
   // Places (InterpreterPlaces.cpp)
   /// Where an expression's value lies, if it has a place: what is written there is read there.
@@ -181,6 +182,7 @@ private:
   bool outer(const Location &L) const;
   bool isElement(const ir::Expr &X) const;
   bool isPart(ir::ExprId E) const;
+  static Value withPart(const Value &Whole, const Value &Part);
   bool ofContainer(ir::ExprId To) const;
   bool writesTo(ir::StmtId Body, ir::VarId V) const;
   void points(const Location &L, ir::ExprId To);

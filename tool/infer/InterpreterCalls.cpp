@@ -231,10 +231,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   if (Name == "std::distance" && X.Args.size() == 2) {
     Value Begin = eval(X.Args[0]);
     eval(X.Args[1]);
-    if (Begin.Iterator && Begin.Kind == Placement::Own && KeepWhole.insert(Begin.Batch).second) {
-      Out.Kept[Begin.Batch] = "its batches are counted";
-      Restart = true;
-    }
+    if (Begin.Iterator && Begin.Kind == Placement::Own)
+      notShared(Begin.Batch, "its batches are counted");
     if (Begin.Iterator)
       return Value::of(Placement::Replicated, E);
   }

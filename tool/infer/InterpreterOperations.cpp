@@ -192,15 +192,10 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   Result.Iterator = false;
   if (InPlace && X.Object != None) {
     if (std::optional<Location> L = lvalue(X.Object); L && isPart(X.Object)) {
-      Value Whole = read(*L, E), Written = join(Whole, Result);
-      Written.Rows = Whole.Rows;
-      write(*L, Written, None);
+      write(*L, withPart(read(*L, E), Result), None);
     } else if (L) {
-      if (Row.Kind == Operation::Scatter && Result.replicated()) { // written in part, its shape stays
-        Value Whole = In.Values[0];
-        Result.Rank = Whole.Rank, Result.Least = Whole.Least, Result.RankOf = Whole.RankOf;
-        Result.RankPlus = Whole.RankPlus;
-      }
+      if (Row.Kind == Operation::Scatter && Result.replicated()) // written in part, its shape stays
+        Result.takeRank(In.Values[0]);
       write(*L, Result, E);
     } else if (!Result.replicated()) {
       // Through a view: what it was taken from changes.

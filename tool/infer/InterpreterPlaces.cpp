@@ -150,6 +150,13 @@ bool Interpreter::isPart(ir::ExprId E) const {
   return X.Kind == ExprKind::Index && P.Code.type(X.Object).Kind == TypeKind::Tensor;
 }
 
+/// A tensor of which some rows are written: it has as many as before.
+Value Interpreter::withPart(const Value &Whole, const Value &Part) {
+  Value V = join(Whole, Part);
+  V.Rows = Whole.Rows;
+  return V;
+}
+
 /// Whether what is written to `L` is written to where it can't be followed.
 bool Interpreter::astray(const std::optional<Location> &L) const {
   // A view of what outlives the step: its sums would have to be the tensor's.
@@ -397,12 +404,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       notWhole("it keeps a value of one batch for later", E);
   }
   bool Part = isPart(To);
-  if (ofContainer(To)) {
-    Value Whole = read(*L, E);
-    V = join(Whole, V);
-    if (Part)
-      V.Rows = Whole.Rows;
-  }
+  if (ofContainer(To))
+    V = Part ? withPart(read(*L, E), V) : join(read(*L, E), V);
   if (Target.Kind == ExprKind::Ref && Copies.erase(Target.Var)) { // another tensor from here on
     Alias.erase(Target.Var);
     L = Location{Target.Var, {}};

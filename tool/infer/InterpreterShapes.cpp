@@ -326,7 +326,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
         Result = Value::sharded(Sizes ? V.Dim : I, E);
         Rows = I == 0 ? Shape[I] : None;
         if (Sizes)
-          Result.Rank = V.Rank, Result.Least = V.Least, Result.RankOf = V.RankOf, Result.RankPlus = V.RankPlus;
+          Result.takeRank(V);
         else
           Result.setRank(Shape.size());
       } else if (V.Kind == Placement::Partial || V.Kind == Placement::Mean) {
@@ -381,17 +381,17 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
 
 /// Numbers for the rows of a batch are drawn in a way that isn't made exact.
 void Interpreter::drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V) {
-  bool Order = StringRef(X.Name).ends_with("::randperm");
-  if (StringRef(X.Name).ends_with("::normal") && V.Kind == Placement::Sharded)
-    return note("batch-noise", E, V,
-                "draws random numbers for the rows of a batch; ranks would draw the same ones; `mean + deviation * "
-                "torch::randn_like(mean)` are the same numbers, and are drawn whole");
-  note("batch-noise", E, V,
-       Order ? "shuffles the rows of a batch, of which each rank has its own; `accelerator.own_rows("
-               "accelerator.all_gather(x).index_select(0, torch::randperm(accelerator.global_rows(x.size(0)))))` picks "
-               "from all"
-             : "draws random numbers for the rows of a batch; ranks would draw the same ones; name the number of rows "
-               "in its shape, `torch::randn({x.size(0), …})`, to have it drawn whole");
+  StringRef Name = X.Name;
+  std::string What = "draws random numbers for the rows of a batch; ranks would draw the same ones; ";
+  if (Name.ends_with("::randperm"))
+    What = "shuffles the rows of a batch, of which each rank has its own; `accelerator.own_rows("
+           "accelerator.all_gather(x).index_select(0, torch::randperm(accelerator.global_rows(x.size(0)))))` picks "
+           "from all";
+  else if (Name.ends_with("::normal") && V.Kind == Placement::Sharded)
+    What += "`mean + deviation * torch::randn_like(mean)` are the same numbers, and are drawn whole";
+  else
+    What += "name the number of rows in its shape, `torch::randn({x.size(0), …})`, to have it drawn whole";
+  note("batch-noise", E, V, What);
 }
 
 /// The tensor that `torch::empty_like(x)` is like.

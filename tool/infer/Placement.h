@@ -94,6 +94,13 @@ struct Value {
     RankOf = ir::None;
     RankPlus = 0;
   }
+  /// As many dimensions as `O`, whatever is known of them.
+  void takeRank(const Value &O) {
+    Rank = O.Rank;
+    Least = O.Least;
+    RankOf = O.RankOf;
+    RankPlus = O.RankPlus;
+  }
   void addToRank(int N) {
     Rank = Rank < 0 ? Rank : int8_t(Rank + N);
     RankPlus += N;

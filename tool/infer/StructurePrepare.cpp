@@ -61,12 +61,14 @@ void Deriver::prepare() {
     std::vector<std::string> Objects;
     for (ir::VarId Name : O.Names)
       Objects.push_back(P.Code.Vars[Name].Name);
-    for (ir::ExprId Model : O.Names.empty() ? O.Models : std::vector<ir::ExprId>())
-      if (expr(Model).Kind == ExprKind::Ref && !expr(Model).Where.Editable) // in a macro
-        Objects.push_back(P.Code.Vars[expr(Model).Var].Name);
-      else
-        Objects.push_back(expr(Model).Kind == ExprKind::This || !expr(Model).Where.Editable ? "*this"
-                                                                                            : Text(expr(Model).Where));
+    auto Spelled = [&](const ir::Expr &Model) -> std::string {
+      if (Model.Where.Editable && Model.Kind != ExprKind::This)
+        return Text(Model.Where);
+      return Model.Kind == ExprKind::Ref ? P.Code.Vars[Model.Var].Name : "*this"; // in a macro; implied
+    };
+    if (O.Names.empty())
+      for (ir::ExprId Model : O.Models)
+        Objects.push_back(Spelled(expr(Model)));
     Objects.push_back(P.Code.Vars[O.Var].Name);
     Prepared.insert(R.objectOfVar(O.Var));
     if (O.Statement == None) { // in a constructor's initialisers
