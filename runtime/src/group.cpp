@@ -238,8 +238,9 @@ void Group::leave(int status) {
     // The store is gone with rank 0: nothing to wait for.
   }
   if (failed || impl_->broken) {
-    // Destructors could wait for operations that never end. The kernel closes the connections.
-    (void)impl_.release();
+    // Destructors could wait for operations that never end: they don't run, since the process's state is never
+    // destroyed. The kernel closes the connections.
+    impl_->broken = true;
     return;
   }
   try {

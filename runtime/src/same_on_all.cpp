@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include <cstring>
+#include <algorithm>
 #include <functional>
 #include <sstream>
 
@@ -24,7 +24,7 @@ std::string join(const std::vector<std::string>& lines) {
 std::string text_of(Group& group, int64_t from, const std::string& mine, int64_t length) {
   at::Tensor bytes = torch::zeros({length}, torch::kUInt8);
   if (rank() == from) {
-    std::memcpy(bytes.data_ptr(), mine.data(), mine.size());
+    std::copy(mine.begin(), mine.end(), static_cast<char*>(bytes.data_ptr()));  // also of no length
   }
   group.broadcast(bytes, from, "a description");
   return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(length)};
