@@ -34,6 +34,7 @@ private:
   void chooseTaughtDevices();
   void models();
   bool moves(ir::ExprId E) const;
+  bool runs(ir::StmtId S, ObjectId Model) const;
   void batches();
 
   // Prepare (StructurePrepare.cpp)
@@ -46,6 +47,9 @@ private:
   bool trains(ir::StmtId S) const;
   bool preparedAlready(ObjectId Object) const;
   void prepare();
+  bool constructs(const OptimizerRole &O) const;
+  std::vector<ir::FuncId> preparesIn(const OptimizerRole &O) const;
+  void prepareMembers(const OptimizerRole &O, ir::FuncId In, const std::vector<std::string> &Objects);
   /// Whether a later statement of the same block trains with the object.
   bool trainsBehind(ir::StmtId S, ObjectId With) const;
   bool isPreparedLoader(ir::VarId V) const;
@@ -60,7 +64,11 @@ private:
 
   // Training and metrics (StructureTraining.cpp)
   void training();
-  void dataDraws();
+  void reading();
+  std::set<ir::FuncId> readers() const;
+  void leavesOut(ir::FuncId Fn);
+  bool isGet(ir::FuncId Fn) const;
+  std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;
   void metrics();
   void refusals();
 

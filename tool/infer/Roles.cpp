@@ -43,6 +43,7 @@ Roles::Roles(const Program &P) : P(P) {
   unifyFlow();
   findBackward();
   findOptimizers();
+  findOptimizersPut();
   findOptimizersGiven();
   findUpdatesByHand();
   findLoaders();
@@ -88,8 +89,8 @@ ObjectId Roles::object(ir::ExprId E) const {
          Name.ends_with("::back") || Name.ends_with("::front")) &&
         X.Object != None)
       return object(X.Object);
-    if (ir::FuncId F = P.callee(X); F != None)
-      return find(P.Code.Vars.size() + P.Code.Exprs.size() + F);
+    if (std::vector<ir::FuncId> Bodies = P.bodies(X); !Bodies.empty()) // overriders are united
+      return find(P.Code.Vars.size() + P.Code.Exprs.size() + Bodies[0]);
     return find(Own);
   }
   default:
@@ -144,6 +145,7 @@ void Roles::unifyFlow() {
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
     for (ir::FuncId F : P.bodies(X)) {
+      unite(P.Code.Vars.size() + P.Code.Exprs.size() + F, P.Code.Vars.size() + P.Code.Exprs.size() + P.bodies(X)[0]);
       CallsOf[F].push_back(E);
       const ir::Function &Fn = P.Code.Functions[F];
       for (size_t I = 0; I < Fn.Params.size() && I < X.Args.size(); ++I)
@@ -243,7 +245,7 @@ std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) c
 }
 
 void Roles::findOptimizers() {
-  auto Consider = [&](ir::ExprId Value, ir::VarId Var, ir::FuncId F, ir::StmtId S) {
+  auto Consider = [&](ir::ExprId Value, ir::VarId Var, ir::FuncId F, ir::StmtId S, ir::ExprId Target = None) {
     if (Value == None)
       return;
     const ir::Expr &X = P.Code.Exprs[Value];
@@ -256,7 +258,7 @@ void Roles::findOptimizers() {
     const ir::Expr *Call = &X;
     while ((Call->Kind == ExprKind::Construct || Call->Name == "std::move") && Call->Args.size() == 1)
       Call = &P.Code.Exprs[Call->Args[0]];
-    bool Helped = Call->Kind == ExprKind::Call && P.callee(*Call) != None && !P.Code.typeOf(Var).Reference;
+    bool Helped = Call->Kind == ExprKind::Call && !P.bodies(*Call).empty() && !P.Code.typeOf(Var).Reference;
     if (!Makes && !Helped)
       return;
     OptimizerRole O;
@@ -264,6 +266,7 @@ void Roles::findOptimizers() {
     O.Var = Var;
     O.Function = F;
     O.Statement = S;
+    O.Target = Target;
     for (ir::ExprId Arg : Helped ? Call->Args : X.Args) {
       for (ir::ExprId Model : modelsIn(Arg, F, 2))
         O.Models.push_back(Model);
@@ -295,9 +298,13 @@ void Roles::findOptimizers() {
           Schedulers.push_back(S);
       } else if (X.Kind == StmtKind::Expr && X.Value != None) {
         const ir::Expr &E = P.Code.Exprs[X.Value];
-        if (E.Kind == ExprKind::Assign && E.Name == "=" && E.Args.size() == 2 && E.Args[0] != None &&
-            P.Code.Exprs[E.Args[0]].Var != None)
-          Consider(E.Args[1], P.Code.Exprs[E.Args[0]].Var, F, S);
+        if (E.Kind == ExprKind::Assign && E.Name == "=" && E.Args.size() == 2 && E.Args[0] != None) {
+          const ir::Expr *To = &P.Code.Exprs[E.Args[0]]; // `opts["a"] = …`
+          while (To->Var == None && To->Kind == ExprKind::Index && To->Object != None)
+            To = &P.Code.Exprs[To->Object];
+          if (To->Var != None)
+            Consider(E.Args[1], To->Var, F, S, E.Args[0]);
+        }
       }
     });
   }
@@ -308,6 +315,43 @@ void Roles::findOptimizers() {
              return Outer.Function != Inner.Function && find(Outer.Var) == find(Inner.Var);
            });
   });
+}
+
+/// Optimizers that are made in place: `opt.emplace(net->parameters(), 0.1)`, `opt.reset(new SGD(net->parameters(),
+/// 0.1))`, `opts.push_back(std::make_unique<SGD>(net->parameters(), 0.1))`.
+void Roles::findOptimizersPut() {
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+      if (P.Code.Stmts[S].Kind != StmtKind::Expr || P.Code.Stmts[S].Value == None)
+        return;
+      ir::ExprId Call = P.Code.Stmts[S].Value;
+      const ir::Expr &X = P.Code.Exprs[Call];
+      StringRef Name = StringRef(X.Name).rsplit("::").second;
+      bool Appends = Name == "push_back" || Name == "emplace_back";
+      if (X.Kind != ExprKind::Call || X.Object == None || P.Code.Exprs[X.Object].Var == None || X.Args.empty() ||
+          !(Appends || Name == "emplace" || Name == "reset"))
+        return;
+      bool Held = P.Code.type(X.Object).Kind == TypeKind::Optimizer; // by a smart pointer, an optional
+      StringRef List = P.Code.type(X.Object).Name;
+      bool Listed =
+          Appends && List.contains("torch::optim::") && !List.contains("ParamGroup") && !List.contains("Options");
+      if (Appends ? !Listed : !Held)
+        return;
+      OptimizerRole O;
+      O.Made = Call;
+      O.Var = P.Code.Exprs[X.Object].Var;
+      O.Function = F;
+      O.Statement = S;
+      O.Target = X.Object;
+      O.Appended = Appends;
+      for (ir::ExprId Arg : X.Args)
+        llvm::append_range(O.Models, modelsIn(Arg, F, 2));
+      if (O.Models.empty())
+        return;
+      for (ir::ExprId Model : O.Models)
+        Models.insert(object(Model));
+      Optimizers.push_back(std::move(O));
+    });
 }
 
 /// Optimizers that are made in the argument of a call, `Trainer t(net, std::make_unique<SGD>(net->parameters(), 0.1))`:

@@ -18,6 +18,8 @@ struct OptimizerRole {
   ir::FuncId Function = ir::None;  ///< where it is made
   ir::StmtId Statement = ir::None; ///< the declaration or assignment
   std::vector<ir::ExprId> Models;  ///< `X` of each `X.parameters()` that reached it
+  ir::ExprId Target = ir::None;    ///< what is assigned, reset, emplaced or appended to: how it is named there
+  bool Appended = false;           ///< it is the target's last item
   std::vector<ir::VarId> Names;    ///< of one that is made in a call's argument: what the function calls the models
 };
 
@@ -39,6 +41,9 @@ public:
   ObjectId objectOfVar(ir::VarId V) const { return find(V); }
 
   bool isTrainedModel(ir::ExprId E) const;
+  /// Whether a tensor is a module's own, a gradient, or a leaf that is trained: what is written to it must be equal on
+  /// all ranks.
+  bool ofModel(ir::ExprId E) const;
   bool reachesBackward(ir::StmtId S) const;
 
   std::vector<OptimizerRole> Optimizers;
@@ -58,6 +63,7 @@ private:
   void unifyFlow();
   void findOptimizers();
   void findOptimizersGiven();
+  void findOptimizersPut();
   void findLoaders();
   void findBackward();
   void findUpdatesByHand();

@@ -116,6 +116,50 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   return Any && Found;
 }
 
+bool Roles::ofModel(ir::ExprId E) const {
+  for (int Hops = 0; Hops != 16 && E != None; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    bool OfModule = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module;
+    switch (X.Kind) {
+    case ExprKind::Field:
+      if (OfModule && P.Code.type(E).Kind == TypeKind::Tensor)
+        return true;
+      E = X.Object; // `item.value`, `pair.second`
+      break;
+    case ExprKind::Index:
+      E = X.Object;
+      break;
+    case ExprKind::Unary:
+      E = X.Args.empty() ? None : X.Args[0];
+      break;
+    case ExprKind::Call:
+      if (OfModule)
+        return Name == "parameters" || Name == "named_parameters" || Name == "buffers" || Name == "named_buffers";
+      if (!llvm::is_contained({"data", "grad", "mutable_grad", "detach", "select", "slice", "narrow", "view", "index",
+                               "value", "at", "back", "front", "variable_data", "operator*", "operator->",
+                               "operator[]"},
+                              Name) &&
+          !Name.ends_with("_"))
+        return false;
+      E = X.Object;
+      break;
+    case ExprKind::Ref: {
+      if (X.Var == None || P.Code.typeOf(X.Var).Kind == TypeKind::Module)
+        return false;
+      if (P.Code.typeOf(X.Var).Kind == TypeKind::Tensor && Models.count(find(X.Var)))
+        return true;
+      auto Declared = DeclarationOf.find(X.Var);
+      E = Declared == DeclarationOf.end() ? None : P.Code.Stmts[Declared->second].Value;
+      break;
+    }
+    default:
+      return false;
+    }
+  }
+  return false;
+}
+
 void Roles::findUpdatesByHand() {
   for (ir::FuncId F : Reachable)
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {

@@ -44,7 +44,7 @@ Facts Deriver::run() {
   batches();
   training();
   metrics();
-  dataDraws();
+  reading();
   mainProcessFacts(P, R, Text, Out);
   refusals();
   for (const auto &[Key, Note] : F.Notes)
@@ -247,6 +247,19 @@ void Deriver::chooseTaughtDevices() {
   }
 }
 
+/// Whether a statement runs a model: `net->forward(x)`, `net(x)`.
+bool Deriver::runs(ir::StmtId S, ObjectId Model) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    StringRef Name = X.Name;
+    Found |= X.Kind == ExprKind::Call && X.Object != None &&
+             (Name.ends_with("::forward") || Name.ends_with("operator()")) &&
+             P.Code.type(X.Object).Kind == TypeKind::Module && R.object(X.Object) == Model;
+  });
+  return Found;
+}
+
 void Deriver::models() {
   for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
     P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
@@ -268,6 +281,12 @@ void Deriver::models() {
       // Without it an `if` without braces would take the next statement.
       if (auto Parent = R.ParentOf.find(S);
           Parent == R.ParentOf.end() || P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
+        return;
+      // It is run before `prepare`, which stands behind all that is done with it.
+      const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
+      auto Next = llvm::find(Block, S);
+      if (std::any_of(Next, Block.begin() + firstTraining(Block, Next - Block.begin()),
+                      [&](ir::StmtId Other) { return runs(Other, R.object(Call.Object)); }))
         return;
       Fact M = fact("model-move", Fn);
       M.Nodes["statement"] = X.Where;

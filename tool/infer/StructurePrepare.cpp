@@ -44,6 +44,69 @@ bool Deriver::preparedAlready(ObjectId Object) const {
   return false;
 }
 
+/// Whether an optimizer that runs is made by a constructor's initialisers that nothing calls by name: of the items of
+/// `std::vector<Member> members(3)`.
+bool Deriver::constructs(const OptimizerRole &O) const {
+  if (O.Statement != None || P.Code.Functions[O.Function].BodyBegin == 0)
+    return false;
+  return llvm::any_of(F.Reached, [&](ir::FuncId Fn) {
+    bool Steps = false;
+    P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+      Steps |= expr(E).Kind == ExprKind::Call && expr(E).Object != None &&
+               StringRef(expr(E).Name).ends_with("::step") && P.Code.type(expr(E).Object).Kind == TypeKind::Optimizer &&
+               R.object(expr(E).Object) == R.objectOfVar(O.Var);
+    });
+    return Steps;
+  });
+}
+
+/// Where members are prepared that a constructor's initialisers make: in its body. Where nobody wrote one, in the
+/// methods that train, as far as no other of them calls them; preparing once more what is prepared does nothing.
+std::vector<ir::FuncId> Deriver::preparesIn(const OptimizerRole &O) const {
+  const ir::Function &Ctor = P.Code.Functions[O.Function];
+  if (Ctor.BodyBegin != 0)
+    return {O.Function};
+  std::vector<ir::FuncId> Train;
+  std::set<ir::FuncId> Called;
+  for (ir::FuncId Fn : F.Reached) {
+    const ir::Function &Method = P.Code.Functions[Fn];
+    if (Method.Record != Ctor.Record || Fn == O.Function || Method.Body == None || !trains(Method.Body) ||
+        !touches(Method.Body, {R.objectOfVar(O.Var)}))
+      continue;
+    Train.push_back(Fn);
+    P.forEachExprIn(Method.Body, [&](ir::ExprId E) {
+      for (ir::FuncId Inner : P.bodies(expr(E)))
+        if (Inner != Fn)
+          Called.insert(Inner);
+    });
+  }
+  llvm::erase_if(Train, [&](ir::FuncId Fn) { return Called.count(Fn) != 0; });
+  return Train;
+}
+
+/// Members are prepared behind what the body still does to them before it trains: parameters that are replaced later
+/// would be others.
+void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, const std::vector<std::string> &Objects) {
+  Prepared.insert(R.objectOfVar(O.Var));
+  Fact Prep = fact("prepare-in-constructor", In);
+  Prep.Texts["objects"] = llvm::join(Objects, ", ");
+  const ir::Function &Fn = P.Code.Functions[In];
+  std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
+  for (ir::ExprId Model : O.Models)
+    Involved.insert(R.object(Model));
+  const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
+  if (std::optional<size_t> Last = lastTouch(Body, 0, firstTraining(Body, 0), Involved)) {
+    Prep.Name = "prepare";
+    Prep.Nodes["statement"] = P.Code.Stmts[Body[*Last]].Where;
+  } else {
+    ir::Range At = Fn.Where;
+    At.Begin = At.End = Fn.BodyBegin;
+    Prep.Nodes["place"] = At;
+    Prep.Texts["behind"] = Fn.Where.End == Fn.BodyBegin + 1 ? "\n" : ""; // `{}`
+  }
+  Out.add(std::move(Prep));
+}
+
 void Deriver::prepare() {
   // Of a block: what trains first behind an optimizer tells which objects are prepared together.
   std::map<std::pair<ir::StmtId, size_t>, Preparation> Together;
@@ -52,7 +115,8 @@ void Deriver::prepare() {
       for (ir::ExprId Arg : expr(E).Args)
         PreparedLoaders.insert(R.object(Arg));
   for (const OptimizerRole &O : R.Optimizers) {
-    if (O.Var == None || !F.Reached.count(O.Function)) // half of a migration would be worse than none
+    if (O.Var == None ||
+        !(F.Reached.count(O.Function) || constructs(O))) // half of a migration would be worse than none
       continue;
     if (preparedAlready(R.objectOfVar(O.Var))) {
       Prepared.insert(R.objectOfVar(O.Var));
@@ -69,30 +133,27 @@ void Deriver::prepare() {
     if (O.Names.empty())
       for (ir::ExprId Model : O.Models)
         Objects.push_back(Spelled(expr(Model)));
-    Objects.push_back(P.Code.Vars[O.Var].Name);
-    Prepared.insert(R.objectOfVar(O.Var));
-    if (O.Statement == None) { // in a constructor's initialisers
-      Fact Prep = fact("prepare-in-constructor", O.Function);
+    bool Named = O.Target != None && expr(O.Target).Where.Editable;
+    bool Optional = StringRef(P.Code.typeOf(O.Var).Name).starts_with("std::optional<");
+    Objects.push_back((Optional ? "*" : "") + (Named ? Text(expr(O.Target).Where) : P.Code.Vars[O.Var].Name) +
+                      (O.Appended ? ".back()" : ""));
+    ir::StmtId In = O.Statement == None ? None : blockOf(O.Statement);
+    bool Case = In != None && (P.Code.Stmts[In].Kind == StmtKind::Switch ||
+                               (R.ParentOf.count(In) && P.Code.Stmts[R.ParentOf.at(In)].Kind == StmtKind::Switch));
+    if (O.Appended || Case) { // at once: another item follows, or another case
+      Prepared.insert(R.objectOfVar(O.Var));
+      Fact Prep = fact("prepare", O.Function);
+      Prep.Nodes["statement"] = P.Code.Stmts[O.Statement].Where;
       Prep.Texts["objects"] = llvm::join(Objects, ", ");
-      const ir::Function &Fn = P.Code.Functions[O.Function];
-      std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
-      for (ir::ExprId Model : O.Models)
-        Involved.insert(R.object(Model));
-      // Behind what the body still does to them: parameters that are replaced later would be others.
-      const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
-      if (std::optional<size_t> Last = lastTouch(Body, 0, firstTraining(Body, 0), Involved)) {
-        Prep.Name = "prepare";
-        Prep.Nodes["statement"] = P.Code.Stmts[Body[*Last]].Where;
-        Out.add(std::move(Prep));
-        continue;
-      }
-      ir::Range At = Fn.Where;
-      At.Begin = At.End = Fn.BodyBegin;
-      Prep.Nodes["place"] = At;
-      Prep.Texts["behind"] = Fn.Where.End == Fn.BodyBegin + 1 ? "\n" : ""; // `{}`
       Out.add(std::move(Prep));
       continue;
     }
+    if (O.Statement == None) { // in a constructor's initialisers
+      for (ir::FuncId In : preparesIn(O))
+        prepareMembers(O, In, Objects);
+      continue;
+    }
+    Prepared.insert(R.objectOfVar(O.Var));
     ir::StmtId Block = blockOf(O.Statement);
     if (Block == None)
       continue;
@@ -184,7 +245,8 @@ std::optional<size_t> Deriver::lastTouch(const std::vector<ir::StmtId> &Children
                                          const std::set<ObjectId> &Involved) const {
   std::optional<size_t> Last;
   for (size_t I = Begin; I < End && I < Children.size(); ++I)
-    if (!Deleted.count(Children[I]) && touches(Children[I], Involved))
+    if (P.Code.Stmts[Children[I]].Kind != StmtKind::Return && !Deleted.count(Children[I]) &&
+        touches(Children[I], Involved))
       Last = I;
   return Last;
 }

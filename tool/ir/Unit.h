@@ -149,7 +149,7 @@ struct Function {
   std::vector<std::pair<VarId, ExprId>> Inits; ///< of constructors: fields and their initialisers
   StmtId Body = None;
   Range Where;            ///< from the first token to the closing brace
-  uint32_t BodyBegin = 0; ///< just behind the opening brace
+  uint32_t BodyBegin = 0; ///< just behind the opening brace; 0 of constructors that nobody wrote
   FuncId Parent = None;   ///< of lambdas: the function they stand in
   bool Main = false;
   bool Broken = false; ///< it holds code that doesn't compile

@@ -39,6 +39,12 @@ void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
     if (QualType Type = F->getParamDecl(I)->getType(); Type->isLValueReferenceType() || Type->isPointerType())
       Out.Exprs[Id].Writable |= uint32_t(!Type->getPointeeType().isConstQualified()) << I;
   Out.Exprs[Id].NoReturn = F->isNoReturn() || F->hasAttr<NoReturnAttr>() || F->hasAttr<CXX11NoReturnAttr>();
+  // A constructor that nobody wrote runs what members are initialised with in the class.
+  if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F);
+      Ctor && Ctor->isDefaulted() && Ctor->isDefaultConstructor() && inProject(Ctor->getLocation()) &&
+      llvm::any_of(Ctor->inits(),
+                   [](const CXXCtorInitializer *I) { return isa_and_nonnull<CXXDefaultInitExpr>(I->getInit()); }))
+    lowerFunction(Ctor);
 }
 
 void Lowering::addArgs(ir::ExprId Id, llvm::iterator_range<CallExpr::const_arg_iterator> Args) {
@@ -263,8 +269,15 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
       if (const auto *Made = dyn_cast<CXXConstructExpr>(Sub->IgnoreImplicit()); Made && Made->getNumArgs() >= 1)
         return expr(Made->getArg(0));
     if (Implicit->getCastKind() == CK_UserDefinedConversion)
-      if (const auto *Call = dyn_cast<CXXMemberCallExpr>(Sub->IgnoreImplicit()))
-        return expr(Call->getImplicitObjectArgument());
+      if (const auto *Call = dyn_cast<CXXMemberCallExpr>(Sub->IgnoreImplicit())) {
+        ir::ExprId Object = expr(Call->getImplicitObjectArgument());
+        if (!E->getType()->isBooleanType() || !StringRef(Out.type(Object).Name).starts_with("std::optional<"))
+          return Object;
+        ir::ExprId Holds = make(ExprKind::Call, E); // `if (state)` asks whether it holds anything, not what
+        Out.Exprs[Holds].Name = "std::optional::has_value";
+        Out.Exprs[Holds].Object = Object;
+        return Holds;
+      }
     ir::ExprId Id = expr(Sub);
     // Losing conversions are operations: a mean isn't linear behind float -> int.
     if (Implicit->getCastKind() == CK_FloatingToIntegral && Id != None) {
@@ -337,6 +350,8 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
   }
   if (const auto *List = dyn_cast<InitListExpr>(E)) {
     const InitListExpr *Semantic = List->isSemanticForm() ? List : List->getSemanticForm();
+    if (Semantic && llvm::any_of(Semantic->inits(), [](const Expr *Init) { return isa<CXXDefaultInitExpr>(Init); }))
+      return aggregate(Semantic);
     std::vector<ir::ExprId> Ids;
     for (const Expr *Init : (Semantic ? Semantic : List)->inits())
       if (Init && !isa<ImplicitValueInitExpr>(Init))

@@ -215,7 +215,8 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   }
   if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F))
     for (const CXXCtorInitializer *Init : Ctor->inits())
-      if (Init->isMemberInitializer() && Init->getInit()) {
+      if (Init->isMemberInitializer() && Init->getInit() &&
+          (!F->isDefaulted() || isa<CXXDefaultInitExpr>(Init->getInit()))) {
         ir::ExprId Value = expr(Init->getInit());
         ir::VarId Field = varOf(Init->getMember());
         Out.Functions[Id].Inits.emplace_back(Field, Value);
@@ -226,10 +227,74 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   if (const auto *Compound = dyn_cast_or_null<CompoundStmt>(Body)) {
     ir::Range Brace = rangeOf(Compound->getLBracLoc(), Compound->getLBracLoc());
     Out.Functions[Id].BodyBegin = Brace.End;
-    if (!Brace.Editable)
+    if (!Brace.Editable || F->isDefaulted()) { // no body that the user wrote
       Out.Functions[Id].Where.Editable = false;
+      Out.Functions[Id].BodyBegin = F->isDefaulted() ? 0 : Brace.End;
+    }
   }
   Out.HasMain |= Fn.Main;
+  return Id;
+}
+
+/// `Trainer t{config}` of a class without constructors, some of whose members are initialised in the class: as with a
+/// constructor that takes what is given, and initialises the others.
+ir::ExprId Lowering::aggregate(const InitListExpr *E) {
+  const CXXRecordDecl *Record = E->getType()->getAsCXXRecordDecl();
+  std::vector<const FieldDecl *> Fields;
+  if (Record && Record->getNumBases() == 0)
+    for (const FieldDecl *Field : Record->fields())
+      if (!Field->isUnnamedBitField())
+        Fields.push_back(Field);
+  bool Known = Fields.size() == E->getNumInits();
+  std::vector<ir::ExprId> Given;
+  std::string Which; // of the members: given, initialised in the class, or zero
+  for (const Expr *Init : E->inits()) {
+    bool Zero = !Init || isa<ImplicitValueInitExpr>(Init);
+    Which += Zero ? '0' : isa<CXXDefaultInitExpr>(Init) ? '-' : '+';
+    if (Which.back() == '+' || (!Known && !Zero))
+      Given.push_back(expr(Init));
+  }
+  ir::ExprId Id = make(Known ? ExprKind::Construct : ExprKind::List, E);
+  Out.Exprs[Id].Args = std::move(Given);
+  if (!Known)
+    return Id;
+  std::string Usr = "aggregate:" + usrOf(Record) + Which;
+  Out.Exprs[Id].Name = qualifiedName(*Record);
+  Out.Exprs[Id].Callee = Usr;
+  if (!Aggregates.insert(Usr).second)
+    return Id;
+  const ir::FuncId F = Out.Functions.size();
+  Out.Functions.emplace_back();
+  llvm::SaveAndRestore InFunction(Current, F);
+  ir::Function Fn;
+  Fn.Usr = Usr;
+  Fn.Name = Record->getNameAsString();
+  Fn.Qualified = Fn.Record = qualifiedName(*Record);
+  Fn.Result = typeId(Ctx.VoidTy);
+  Fn.Where = rangeOf(Record->getLocation(), Record->getLocation());
+  Fn.Where.Editable = false;
+  Fn.Body = block({}, Fn.Where, /*Transparent=*/false);
+  for (size_t I = 0; I != Fields.size(); ++I) {
+    ir::VarId Field = varOf(Fields[I]);
+    if (Which[I] == '-')
+      Fn.Inits.emplace_back(Field, expr(E->getInit(I)));
+    if (Which[I] != '+')
+      continue;
+    ir::Var Param = Out.Vars[Field];
+    Param.Usr.clear();
+    Param.Field = false;
+    Param.Param = true;
+    Param.Function = F;
+    Out.Vars.push_back(Param);
+    ir::Expr Ref;
+    Ref.Kind = ExprKind::Ref;
+    Ref.Type = Param.Type;
+    Ref.Var = Out.Vars.size() - 1;
+    Out.Exprs.push_back(Ref);
+    Fn.Params.push_back(Ref.Var);
+    Fn.Inits.emplace_back(Field, ir::ExprId(Out.Exprs.size() - 1));
+  }
+  Out.Functions[F] = std::move(Fn);
   return Id;
 }
 

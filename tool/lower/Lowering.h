@@ -75,6 +75,7 @@ private:
   const clang::CXXConstructorDecl *constructorOf(const clang::CXXRecordDecl *Record, unsigned Args);
   const clang::CXXConstructorDecl *madeBy(const clang::FunctionDecl *F, unsigned Args);
   const clang::CXXConstructorDecl *heldBy(const clang::CXXConstructExpr *E);
+  ir::ExprId aggregate(const clang::InitListExpr *E);
   ir::ExprId lambda(const clang::LambdaExpr *E);
   void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args);
   void setCallee(ir::ExprId Id, const clang::FunctionDecl *F);
@@ -100,6 +101,7 @@ private:
   llvm::DenseMap<const clang::Decl *, std::string> Usrs;
   llvm::DenseMap<const clang::Stmt *, ir::ExprId> Lowered;
   llvm::DenseMap<const clang::FunctionDecl *, ir::FuncId> Functions;
+  std::set<std::string> Aggregates;
 };
 
 } // namespace migrate
