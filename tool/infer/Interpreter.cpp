@@ -55,6 +55,7 @@ void Interpreter::once() {
   Parts.clear();
   Alias.clear();
   Carried.clear();
+  Evaluates = false;
   Elements.clear();
   Elsewhere.clear();
   Views.clear();
@@ -145,6 +146,13 @@ void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
 //===----------------------------------------------------------------------===//
 // Demands
 //===----------------------------------------------------------------------===//
+
+/// `std::optional<Tensor> state;`, `state = std::nullopt`.
+bool Interpreter::holdsNothing(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  return StringRef(P.Code.type(E).Name).starts_with("std::optional<") && X.Kind == ExprKind::Construct &&
+         (X.Args.empty() || (X.Args[0] != None && P.Code.type(X.Args[0]).Name == "std::nullopt_t"));
+}
 
 bool Interpreter::numeric(ir::ExprId E) const {
   const ir::Type &T = P.Code.type(E);
@@ -375,6 +383,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return Value::of(Placement::Replicated, E);
   case ExprKind::Ref:
   case ExprKind::Field: {
+    if (P.Code.type(E).Name == "std::nullopt_t")
+      return Value::nothing(E);
     // Models, optimizers, devices and the like are one on every rank; what they hold is followed by name.
     switch (P.Code.type(E).Kind) {
     case TypeKind::Module:
@@ -418,6 +428,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value Before = read(*L, X.Args[0]);
       if (Before.Iterator)
         return Before;
+      if (!Statements.count(E) && outer(*L)) // `l[i++] += x`
+        notWhole("it reads what it adds up", E);
       write(*L, accumulate(*L, Value::of(Placement::Replicated, E), None, E), E);
       return Before;
     }
@@ -505,7 +517,13 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return X.Name == "truncate" ? nonLinear(V, X.Args[0], "rounded") : V;
   }
   case ExprKind::Construct:
+    if (holdsNothing(E))
+      return Value::nothing(E);
     if (X.Args.empty() && P.Code.type(E).Kind == TypeKind::Tensor) // undefined: nothing that could disagree
+      return Value::of(Placement::Zero, E);
+    // `std::vector<Tensor> heads(4)`: as many undefined ones.
+    if (X.Args.size() == 1 && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
+        StringRef(P.Code.type(E).Name).starts_with("std::vector<at::Tensor") && eval(X.Args[0]).replicated())
       return Value::of(Placement::Zero, E);
     // `std::vector<int> hits(10)`, `(10, 0)`: as many zeros.
     if (!X.Args.empty() && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&

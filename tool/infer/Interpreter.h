@@ -176,6 +176,8 @@ private:
   std::optional<Location> named(ir::ExprId E);
   Value read(const Location &L, ir::ExprId E);
   void write(const Location &L, Value V, ir::ExprId From);
+  State fieldsOf(ir::ExprId E);
+  void takeFields(const Location &To, const State &Fields);
   Value store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V);
   void elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes);
   bool astray(const std::optional<Location> &L) const;
@@ -221,6 +223,8 @@ private:
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   std::vector<Value> featured(llvm::ArrayRef<Signature> Signatures, std::vector<Value> Tensors, ir::ExprId E);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
+  bool filled(ir::ExprId E) const;
+  Value asManyRows(ir::ExprId E, const Operands &In, const Dimensions &Dims);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   bool countsRows(ir::ExprId E, int Hops = 4);
@@ -250,6 +254,8 @@ private:
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
   Value operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace);
+  void writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, const Value &Made);
+  void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
   bool isBatchSize(ir::ExprId E) const;
@@ -307,6 +313,7 @@ private:
   bool realigned(const Value &A, const Value &B);
   void carry();
   bool cutBatch(const Value &V);
+  bool oneSample(ir::ExprId E) const;
   bool pickedByNumber(ir::ExprId E) const;
   Value rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim);
   uint32_t ownRowsName(ir::ExprId E);
@@ -321,6 +328,7 @@ private:
   std::optional<int64_t> dimension(ir::ExprId E, ir::ExprId Tensor) const;
   ir::ExprId countsDimensions(ir::ExprId E) const;
   bool neverChanges(ir::VarId V) const;
+  bool holdsNothing(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;
 
   const Program &P;
@@ -381,6 +389,7 @@ private:
   std::set<ir::ExprId> Assigned;              ///< right-hand sides of assignments that outlive their step
   std::map<ir::ExprId, unsigned> Cuts;        ///< whole values of which each rank takes its rows, along a dimension
   std::set<ir::ExprId> Turned;                ///< of Cuts: it is known along which
+  bool Evaluates = false;                     ///< a module was last told to `eval()`, not to `train()`
   std::set<Location> Carried;                 ///< this rank's rows outlive the step there
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them

@@ -27,6 +27,11 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     Value V =
         Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
     takeRows(V, L, Rt);
+    auto Rank = [&](const Value &Side, ir::ExprId X) {
+      return X != None && P.Code.type(X).number() ? 0 : int(Side.Rank);
+    };
+    if (int A = Rank(L, LE), B = Rank(Rt, RE); A >= 0 && B >= 0 && Op != "cmp")
+      V.setRank(std::max(A, B));
     return V;
   }
   if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
@@ -287,6 +292,10 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
       eval(Sub);
   Value Right = eval(RE);
+  if (!Right.replicated() && P.Code.type(LE).Kind == TypeKind::Tensor && R.ofModel(LE)) { // `p -= rate * p.grad()`
+    intoModel(RE, Right);
+    return Value::of(Placement::Replicated, E);
+  }
   if (!L)
     eval(LE);
   if (astray(L)) {
@@ -299,12 +308,17 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     if (Right.reducible()) // steps weigh differently: what is made of several takes each as a whole
       Right = demandReplicated(RE, Right, "used in a value that outlives its step");
   }
-  if (Op == "+" || Op == "-")
+  bool Adds = Op == "+" || Op == "-", Scales = (Op == "*" || Op == "/") && Right.replicated();
+  Value Left = Adds ? Value() : read(*L, LE);
+  // It is brought together where it was set: here it is written as well.
+  if (!Adds && !Scales && Left.reducible() && Left.AssignedBy != None && numeric(Left.AssignedBy))
+    Restart |= CoerceAtAssign.insert(Left.AssignedBy).second;
+  if (Adds)
     Result = accumulate(*L, Right, RE, E);
   else if (Op == "*" || Op == "/")
-    Result = arithmetic(E, Op, read(*L, LE), Right, LE, RE);
+    Result = arithmetic(E, Op, Left, Right, LE, RE);
   else
-    Result = join(nonLinear(read(*L, LE), LE, "changed"), nonLinear(Right, RE, "used"));
+    Result = join(nonLinear(Left, LE, "changed"), nonLinear(Right, RE, "used"));
   write(*L, Result, RE);
   return Result;
 }

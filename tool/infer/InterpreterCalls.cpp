@@ -145,6 +145,12 @@ static bool isAlgorithm(const ir::Expr &X) {
 //===----------------------------------------------------------------------===//
 
 Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
+  StringRef Last = StringRef(X.Name).rsplit("::").second;
+  if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Tensor &&
+      (Last == "set_data" || (Last.ends_with("_") && Last != "requires_grad_")) && R.ofModel(X.Object))
+    for (ir::ExprId Arg : X.Args)
+      if (Arg != None)
+        intoModel(Arg, eval(Arg));
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
   if (isBackward(X)) {
@@ -163,7 +169,11 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
       return inlined(E, X, Callee.Func, Frames.back().This);
   }
   bool InPlace;
-  if (const OperationRow *Row = Table.find(X.Name, InPlace))
+  // `std::sqrt` of a double is the C library's, by name.
+  bool Numbers = X.Kind == ExprKind::Call && X.Object == None && !StringRef(X.Name).contains("::") &&
+                 P.Code.type(E).number() && !X.Args.empty() &&
+                 llvm::all_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && P.Code.type(Arg).number(); });
+  if (const OperationRow *Row = Table.find(Numbers ? "std::" + X.Name : X.Name, InPlace))
     return withRows(E, X, &Row->Kind, operation(E, X, *Row, InPlace));
   if (StringRef Name = X.Name; X.Object == None && Name.consume_back("_out") && Name.starts_with("at::") &&
                                !X.Args.empty()) { // `torch::add_out(sum, sum, x)`
@@ -183,16 +193,6 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
 }
 
 /// Calls whose meaning isn't an operation on values.
-/// `file.write(reinterpret_cast<const char *>(&x), sizeof(x))`: prints what lies there.
-void Interpreter::writesBytes(ir::ExprId Address) {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
-  if (X.Kind != ExprKind::Unary || X.Name != "&")
-    return;
-  notWhole("its loop prints", X.Args[0]);
-  if (Value V = eval(X.Args[0]); !V.replicated() && V.Kind != Placement::Own)
-    note("rank-local-use", X.Args[0], V, "is written, but is this rank's part (" + toString(V) + ")");
-}
-
 std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   StringRef Name = X.Name;
   if (isPrint(Name)) {
@@ -238,6 +238,18 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (Name.starts_with("std::") && Name.ends_with("::write") && X.Object != None && X.Args.size() == 2)
     writesBytes(X.Args[0]);
+  if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module &&
+      (Name.ends_with("::eval") || Name.ends_with("::train")) && P.bodies(X).empty()) {
+    bool Off = !X.Args.empty() && P.Code.Exprs[X.Args[0]].Name == "false";
+    Evaluates = Name.ends_with("::eval") || Off;
+  }
+  if (Name.starts_with("std::optional") &&
+      Name.ends_with("::has_value")) { // what it holds doesn't tell, but who set it
+    Value V = eval(X.Object);
+    return V.Kind == Placement::Own || V.Why == SetApart ? V : Value::of(Placement::Replicated, E);
+  }
+  if (Name.starts_with("std::optional") && Name.ends_with("::reset"))
+    return store(E, X.Object, None, Value::nothing(E));
   if (Name == "at::Tensor::to" || Name == "at::Tensor::cuda") {
     Value V = eval(X.Object);
     bool Device = Name == "at::Tensor::cuda" && X.Args.empty();
@@ -417,6 +429,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       Copies.insert(V);
     } else {
       Current[Location{V, {}}] = Values[I];
+      takeFields(Location{V, {}}, fieldsOf(X.Args[I]));
       const ir::Type &T = P.Code.typeOf(V);
       if (T.Reference && !T.Const && P.Code.Exprs[X.Args[I]].Kind == ExprKind::Call)
         Elsewhere.insert(V);
@@ -431,7 +444,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       Location L = *This;
       L.Path.push_back(Field);
       Value V = eval(Init);
-      if (P.Code.Exprs[Init].Kind == ExprKind::Construct && P.Code.Exprs[Init].Args.empty())
+      if (P.Code.Exprs[Init].Kind == ExprKind::Construct && P.Code.Exprs[Init].Args.empty() && !V.Nothing)
         V = Value::of(Placement::Zero, Init);
       Current[L] = V;
     } else {
@@ -548,6 +561,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result = Result.replicated() || Result.same(V) ? V : join(Result, V); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
+    } else if (X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("torch::optim::")) {
+      intoModel(Arg, V); // `options.set_lr(…)`
     } else if (X.Kind == ExprKind::Call && X.Object == None && P.Code.type(E).Kind == TypeKind::Unknown &&
                !StringRef(X.Name).starts_with("std::") && gathered(Arg, V)) {
       continue; // `cv::Mat`, made of all rows

@@ -158,6 +158,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
     In.Exprs.push_back(X.Object);
   In.Exprs.insert(In.Exprs.end(), X.Args.begin(), X.Args.end());
+  size_t Given = In.Exprs.size();
+  llvm::erase_if(In.Exprs, [&](ir::ExprId Operand) { return eval(Operand).Nothing; }); // as if it weren't given
+  if (In.Exprs.empty() && Given > 0)
+    return Value::nothing(E); // nobody comes here with nothing in it
+  bool Into = InPlace && X.Object != None && R.ofModel(X.Object);
   for (ir::ExprId Operand : In.Exprs) {
     In.Values.push_back(eval(Operand));
     Value &V = In.Values.back();
@@ -170,6 +175,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     if (Computes && !Linear && brought(V, Operand)) {
       Value Whole = Value::of(Placement::Replicated, Operand);
       Whole.Trained = V.Trained;
+      Whole.setRank(V.Rank);
+      V = Whole;
+    }
+    if (Into && Operand != X.Object && !V.replicated()) { // brought together, as call() has demanded
+      Value Whole = Value::of(Placement::Replicated, Operand);
       Whole.setRank(V.Rank);
       V = Whole;
     }
@@ -190,27 +200,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   Value Result = apply(E, X, Row, In);
   Result.Batch = None;
   Result.Iterator = false;
-  if (InPlace && X.Object != None) {
-    if (std::optional<Location> L = lvalue(X.Object); L && isPart(X.Object)) {
-      write(*L, withPart(read(*L, E), Result), None);
-    } else if (L) {
-      if (Row.Kind == Operation::Scatter && Result.replicated()) // written in part, its shape stays
-        Result.takeRank(In.Values[0]);
-      write(*L, Result, E);
-    } else if (!Result.replicated()) {
-      // Through a view: what it was taken from changes.
-      ir::ExprId Root = X.Object;
-      while (Root != None && !lvalue(Root))
-        Root = P.Code.Exprs[Root].Object != None ? P.Code.Exprs[Root].Object
-               : P.Code.Exprs[Root].Args.empty() ? None
-                                                 : P.Code.Exprs[Root].Args[0];
-      if (Root != None)
-        if (outer(*lvalue(Root))) {
-          notWhole("it writes into a part of something", E);
-          write(*lvalue(Root), Value::unknown("is written in part", E), E);
-        }
-    }
-  }
+  if (InPlace && X.Object != None)
+    writeBack(E, X, Row, In, Result);
   return Result;
 }
 
@@ -230,6 +221,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   Result.Iterator = false;
   bool Local = First.Kind == Placement::Sharded;
   bool AnyLocal = llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
+  if (Row.Kind == Operation::CoupledModule && First.Kind == Placement::Own && !Evaluates)
+    notWhole("its batches change running statistics (no `eval()` is seen before it)", E);
   // What a rank has for itself, and what isn't known, stays so through anything that computes.
   auto Computes = [](Operation Kind) {
     if (Kind == Operation::Update || Kind == Operation::Scatter) // what is added up may be of one rank's batch
@@ -320,7 +313,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (Joined.replicated()) {
       for (const Value &V : llvm::drop_begin(Values))
         if (V.Kind == Placement::Extent)
-          return Value::unknown("takes as many rows of a whole as this rank has", E);
+          return asManyRows(E, In, Dims);
+      bool OverBatch = false;
+      if (Row.Kind == Operation::OverDim && Dims.Unknown)
+        Joined.forgetRank();
+      else if (Row.Kind == Operation::OverDim && Dims.All)
+        Joined.setRank(0);
+      else if (Row.Kind == Operation::OverDim)
+        Joined.takeRank(over(First, Dims.Known, keeps(P, Args), OverBatch, E, X.Name));
       return Joined;
     }
     if (!Local && Row.Kind == Operation::AlongDim)
@@ -369,7 +369,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       Result.forgetRank();
       for (const Value &V : llvm::drop_begin(Values))
         if (V.Kind == Placement::Extent)
-          return Value::unknown("takes as many rows of a whole as this rank has", E);
+          return asManyRows(E, In, Dims);
     }
     return Result;
   case Operation::Select:
@@ -527,6 +527,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (!First.replicated() && StringRef(X.Name).ends_with("grad"))
       return First.Kind == Placement::Own ? First
                                           : Value::unknown("is the gradient of a batch, which `backward` weights", E);
+    for (size_t I = 0; I != Values.size(); ++I) // `clip_grad_norm_(parameters, limit)`
+      if (P.Code.type(In.Exprs[I]).number())
+        intoModel(In.Exprs[I], Values[I]);
     return Value::of(Placement::Replicated, E);
   case Operation::Metadata:
     return Value::of(Placement::Replicated, E);

@@ -224,6 +224,34 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
   }
 }
 
+/// What is known of an object of the project's and its fields one by one, where `E` is no more than its name.
+Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
+  State Found;
+  E = P.unconverted(E);
+  if (E == None || P.Code.type(E).Kind != TypeKind::Unknown)
+    return Found;
+  std::optional<Location> L = lvalue(E);
+  if (!L || ofContainer(E) || isPart(E))
+    return Found;
+  for (auto It = Current.lower_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It) {
+    const std::vector<ir::VarId> &Path = It->first.Path;
+    if (Path.size() >= L->Path.size() && std::equal(L->Path.begin(), L->Path.end(), Path.begin()))
+      Found[Location{None, {Path.begin() + L->Path.size(), Path.end()}}] = It->second;
+  }
+  if (Found.size() == Found.count(Location{None, {}})) // no fields
+    Found.clear();
+  return Found;
+}
+
+/// Has a copy of an object the same in its fields.
+void Interpreter::takeFields(const Location &To, const State &Fields) {
+  for (const auto &[Field, V] : Fields) {
+    Location L = To;
+    L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
+    Current[L] = V;
+  }
+}
+
 /// `L` becomes another tensor: copies of it stay what it was.
 void Interpreter::separate(const Location &L) {
   std::vector<ir::VarId> Apart;
@@ -288,7 +316,7 @@ bool Interpreter::keepWhole(const Value &V) {
 void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
   V.AssignedBy = From;
   if (Divergent > 0 && V.Kind != Placement::Own && V.Kind != Placement::Sharded)
-    V = Value::unknown("is set under a condition that differs between ranks", From);
+    V = Value::unknown(SetApart, From);
   // Fields that were known one by one are overwritten with the whole.
   for (auto It = Current.lower_bound(L); It != Current.end() && It->first.Root == L.Root;)
     if (It->first.Path.size() > L.Path.size() && std::equal(L.Path.begin(), L.Path.end(), It->first.Path.begin()))
@@ -380,10 +408,13 @@ void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool 
 
 /// `to = V`, where `From` is the expression that holds the value, if one does.
 Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
-  std::optional<Location> L = lvalue(To);
   const ir::Expr &Target = P.Code.Exprs[To];
-  if (Target.Kind == ExprKind::Ref) // another tensor from here on, no view
+  if (Target.Kind == ExprKind::Ref) { // another tensor from here on, no view and no copy
     Views.erase(Target.Var);
+    if (Copies.erase(Target.Var))
+      Alias.erase(Target.Var);
+  }
+  std::optional<Location> L = lvalue(To);
   if (isElement(Target))
     for (ir::ExprId Sub : Target.Args)
       eval(Sub);
@@ -402,17 +433,20 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       V = demandReplicated(From, V, "kept beyond its step");
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
+    else if (From != None && Target.Kind == ExprKind::Ref && P.Code.type(To).Kind == TypeKind::Bool)
+      P.forEachExpr(From, [&](ir::ExprId Sub) { // `flip = !flip`
+        if (P.Code.Exprs[Sub].Kind == ExprKind::Ref && P.Code.Exprs[Sub].Var == Target.Var)
+          notWhole("what it sets depends on its batches' number", E);
+      });
   }
   bool Part = isPart(To);
   if (ofContainer(To))
     V = Part ? withPart(read(*L, E), V) : join(read(*L, E), V);
-  if (Target.Kind == ExprKind::Ref && Copies.erase(Target.Var)) { // another tensor from here on
-    Alias.erase(Target.Var);
-    L = Location{Target.Var, {}};
-  }
   points(*L, From);
   separate(*L);
+  State Fields = From == None || Part || ofContainer(To) || Divergent > 0 ? State() : fieldsOf(From);
   write(*L, V, Part ? None : From); // no more than a part was made of that
+  takeFields(*L, Fields);
   return V;
 }
 

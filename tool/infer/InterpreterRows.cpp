@@ -100,6 +100,13 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
         P.forEachExpr(X.Args[0], [&](ir::ExprId Sub) { Listed |= P.Code.Exprs[Sub].Kind == ExprKind::List; });
       return !Listed && P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
     }
+    for (ir::ExprId Arg : X.Args) // `randint(0, 10, {rows})`: the size, not what it draws
+      if (Arg != None && StringRef(P.Code.type(Arg).Name).contains("ArrayRef<")) {
+        std::vector<ir::ExprId> Size;
+        collectItems(P, Arg, Size);
+        if (!Size.empty() && P.Code.type(Size[0]).Kind == TypeKind::Integer)
+          return rowsNamed(Size[0]);
+      }
     return Items.empty() ? ownRowsName(E) : rowsNamed(Items.front());
   }
   enum { Keep, Picked, Reduced, Fresh, Other };
@@ -125,6 +132,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   }
   if (Kind == Reduced)
     return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
+  if (Name == "select" && Dim(0) && *Dim(0) > 0) // the same of all rows
+    return First;
   if (Kind == Fresh)
     return 0;
   if (Name == "view" || Name == "reshape") {
@@ -305,25 +314,6 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   return V;
 }
 
-/// Whether `E` is one item along the first dimension of a tensor, a row as it seems: `x[i]`, `x.select(0, i)`.
-bool Interpreter::pickedByNumber(ir::ExprId E) const {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
-  ir::ExprId Of = X.Object;
-  if (Of == None || P.Code.type(Of).Kind != TypeKind::Tensor)
-    return false;
-  if (X.Kind == ExprKind::Index)
-    return X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
-  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::select"))
-    return X.Args.size() == 2 && integer(X.Args[0]) == 0;
-  std::vector<ir::ExprId> Items; // `x.index({i})`
-  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::index") && X.Args.size() == 1)
-    collectItems(P, X.Args[0], Items);
-  while (Items.size() == 1 && P.Code.Exprs[Items[0]].Kind == ExprKind::Construct &&
-         P.Code.Exprs[Items[0]].Args.size() == 1)
-    Items[0] = P.Code.Exprs[Items[0]].Args[0];
-  return Items.size() == 1 && P.Code.type(Items[0]).Kind == TypeKind::Integer;
-}
-
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
 bool Interpreter::cutBatch(const Value &V) {
   // What the steps have in common is no batch beside the points that each makes for itself.
@@ -336,8 +326,10 @@ bool Interpreter::cutBatch(const Value &V) {
       Rows.insert(E.Rows);
   bool Any = false;
   for (const Edge &E : V.Edges) {
-    if ((!E.Sure && E.Rows == 0) || (E.Sure && pickedByNumber(E.At) && Last[E.At].Rank < 0)) {
-      Value Whole = Value::of(Placement::Replicated, E.At);
+    Value Whole = Value::of(Placement::Replicated, E.At);
+    if (E.Sure && oneSample(E.At)) {
+      note("unknown-rows", E.At, Whole, "seems to be one sample");
+    } else if ((!E.Sure && E.Rows == 0) || (E.Sure && pickedByNumber(E.At) && Last[E.At].Rank < 0)) {
       note("unknown-rows", E.At, Whole, "meets the rows of a batch");
     } else if (Rows.count(E.Rows)) {
       Any |= cut(E.At, E.Loop);
@@ -528,8 +520,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
           isParameter(Operands[I]))
         continue;
       bool Sure = (Loss && I < 2) || (Picks && I > 0);
-      // Of fewer dimensions, or one: it's broadcast along the batch.
-      if (Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
+      // Of fewer dimensions, or one: it's broadcast along the batch. Numbers of classes have no dimension for them.
+      bool Classes = Op && *Op == Operation::ClassLoss && I < 2;
+      if (!Classes && Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
         continue;
       if (V.Trained) {
         if (!Module && (V.Rows == Batch || Sure))

@@ -109,6 +109,35 @@ std::vector<Value> Interpreter::featured(llvm::ArrayRef<Signature> Signatures, s
   return Tensors;
 }
 
+/// Whether all rows of a tensor are equal: `torch::ones({batch_size})`.
+bool Interpreter::filled(ir::ExprId E) const {
+  for (int Hops = 0; Hops != 8 && E != None; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    if (X.Kind == ExprKind::Ref)
+      E = assignedBy({X.Var, {}});
+    else if (X.Kind == ExprKind::Call && X.Object != None && (Name == "to" || Name == "cuda" || Name == "clone"))
+      E = X.Object;
+    else
+      return X.Kind == ExprKind::Call &&
+             llvm::is_contained({"zeros", "ones", "full", "zeros_like", "ones_like", "full_like"}, Name);
+  }
+  return false;
+}
+
+/// `ones.narrow(0, 0, x.size(0))`: as many rows of a whole as this rank has of the batch. They are its own if they are
+/// all equal.
+Value Interpreter::asManyRows(ir::ExprId E, const Operands &In, const Dimensions &Dims) {
+  bool First = Dims.Known.empty() ? !Dims.Unknown : Dims.Known[0] == 0;
+  if (!First || In.Exprs.empty() || !filled(In.Exprs[0]))
+    return Value::unknown("takes as many rows of a whole as this rank has", E);
+  Value V = Value::sharded(0, E);
+  if (In.Values[0].Rank >= 0)
+    V.setRank(In.Values[0].Rank);
+  V.Least = std::max<int8_t>(V.Least, 1);
+  return V;
+}
+
 /// A table looked up by the rows of a batch, or columns of a batch taken by number.
 Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
   const Value &Self = In.Tensors[0];
@@ -457,6 +486,42 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
   V.Narrowed |= Added < 0;
   V.Least = std::max<int8_t>(V.Least, V.Dim + 1);
   return V;
+}
+
+/// Whether `E` is one item along the first dimension of a tensor, a row as it seems: `x[i]`, `x.select(0, i)`.
+bool Interpreter::pickedByNumber(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  ir::ExprId Of = X.Object;
+  if (Of == None || P.Code.type(Of).Kind != TypeKind::Tensor)
+    return false;
+  if (X.Kind == ExprKind::Index)
+    return X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
+  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::select"))
+    return X.Args.size() == 2 && integer(X.Args[0]) == 0;
+  std::vector<ir::ExprId> Items; // `x.index({i})`
+  if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::index") && X.Args.size() == 1)
+    collectItems(P, X.Args[0], Items);
+  while (Items.size() == 1 && P.Code.Exprs[Items[0]].Kind == ExprKind::Construct &&
+         P.Code.Exprs[Items[0]].Args.size() == 1)
+    Items[0] = P.Code.Exprs[Items[0]].Args[0];
+  return Items.size() == 1 && P.Code.type(Items[0]).Kind == TypeKind::Integer;
+}
+
+/// Whether `E` is of the one sample that a data set's own `get()` gave.
+bool Interpreter::oneSample(ir::ExprId E) const {
+  for (int Hops = 0; Hops != 8 && E != None; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    if (X.Kind == ExprKind::Call)
+      return llvm::any_of(P.bodies(X), [&](ir::FuncId F) {
+        const ir::Function &Fn = P.Code.Functions[F];
+        return Fn.Name == "get" &&
+               llvm::any_of(Fn.Overrides, [](StringRef Usr) { return Usr.contains("@N@torch@N@data@N@datasets"); });
+      });
+    E = X.Kind == ExprKind::Field && X.Object != None ? X.Object
+        : X.Kind == ExprKind::Ref && X.Var != None    ? assignedBy({X.Var, {}})
+                                                      : None;
+  }
+  return false;
 }
 
 } // namespace migrate

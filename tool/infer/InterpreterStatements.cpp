@@ -230,14 +230,19 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     if (ir::FuncId F = P.callee(X); F != None) {
       // An object of the project's own: its constructor writes the fields.
       Made = inlined(Init, X, F, Location{V, {}});
+      if (X.Args.empty()) // what it leaves alone is empty
+        Current.try_emplace(Location{V, {}}, Value::of(Placement::Zero, Init));
       return;
     }
   Made = eval(Init);
   // `double total = 0`, `std::vector<float> losses;`, `torch::Tensor loss;`
-  if (X.Kind == ExprKind::Construct && X.Args.empty())
+  if (X.Kind == ExprKind::Construct && X.Args.empty() && !Made.Nothing)
     Made = Value::of(Placement::Zero, Init);
+  if (Made.reducible() && CoerceAtAssign.count(Init))
+    Made = demandReplicated(Init, Made, "changed");
   Made.AssignedBy = Init;
   Current[Location{V, {}}] = Made;
+  takeFields(Location{V, {}}, fieldsOf(Init));
   ir::ExprId Call = Init;
   while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1)
     Call = P.Code.Exprs[Call].Args[0];

@@ -137,11 +137,14 @@ bool Interpreter::realigned(const Value &A, const Value &B) {
   return false;
 }
 
-/// What was cut outside of the steps keeps its rows in all of them.
+/// What was cut outside of the steps keeps its rows in all of them, and so does a state that the first step starts
+/// without.
 void Interpreter::carry() {
   for (const auto &[L, V] : Current)
-    if (V.Kind == Placement::Sharded && V.Source != None &&
-        (Cuts.count(V.Source) || P.Code.Exprs[V.Source].Name == "accelerate::Accelerator::shard"))
+    if (V.Nothing)
+      Carried.insert(L);
+    else if (V.Kind == Placement::Sharded && V.Source != None &&
+             (Cuts.count(V.Source) || P.Code.Exprs[V.Source].Name == "accelerate::Accelerator::shard"))
       Carried.insert(L);
 }
 

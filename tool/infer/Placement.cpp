@@ -81,6 +81,7 @@ Value join(const Value &A, const Value &B) {
   if (A.same(B))
     return agreed(A, B);
   Value V = A.Kind == B.Kind ? agreed(joinPlacements(A, B), B) : joinPlacements(A, B);
+  V.Nothing = A.Nothing && B.Nothing;
   if (A.Kind == Placement::Zero || B.Kind == Placement::Zero)
     return V; // an accumulator before its first addition
   takeRows(V, A, B);

@@ -41,6 +41,9 @@ constexpr uint32_t NoRows = 1;
 /// Of what was made with as many rows as a loader was told to put in a batch.
 constexpr uint32_t BatchRows = 2;
 
+/// Why it isn't known what a variable is that some ranks alone set.
+constexpr const char *SetApart = "is set under a condition that differs between ranks";
+
 struct Value {
   Placement Kind = Placement::Replicated;
   Placement Was = Placement::Replicated; ///< of Escaped
@@ -59,6 +62,7 @@ struct Value {
   bool Iterator = false;                 ///< an iterator over a loader
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
   bool Trained = false;                  ///< whole, and computed with a model's parameters
+  bool Nothing = false;                  ///< of Zero: an optional that holds nothing
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
   uint32_t Batch = ir::None;        ///< a batch, or a field of it, as the loader of this object handed it out
@@ -86,6 +90,12 @@ struct Value {
   static Value unknown(std::string Why, ir::ExprId Source) {
     Value V = of(Placement::Unknown, Source);
     V.Why = std::move(Why);
+    return V;
+  }
+
+  static Value nothing(ir::ExprId Source) {
+    Value V = of(Placement::Zero, Source);
+    V.Nothing = true;
     return V;
   }
 
@@ -123,7 +133,7 @@ struct Value {
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows &&
            Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
-           Listed == O.Listed;
+           Listed == O.Listed && Nothing == O.Nothing;
   }
 };
 

@@ -143,11 +143,9 @@ static bool draws(StringRef Name, bool &Engine) {
           (Last.size() == 4 || Last == "randn" || Last == "randint" || Last == "randperm" || Last.ends_with("_like")));
 }
 
-/// Draws where a data set reads a sample, or a transform changes it: each rank makes them for its own rows.
-void Deriver::dataDraws() {
-  bool Shared = llvm::any_of(R.Loaders, [&](const auto &Role) { return sharedOut(Role.first); });
-  if (F.Backwards.empty() || !Shared)
-    return;
+/// What runs where data are read: the overriders in data sets and transforms, the lambdas that transforms are given,
+/// and what they call.
+std::set<ir::FuncId> Deriver::readers() const {
   std::vector<ir::FuncId> Work;
   for (const auto &Overridden : P.Overriders)
     if (Overridden.first().contains("@N@torch@N@data@N@datasets") ||
@@ -163,25 +161,118 @@ void Deriver::dataDraws() {
   while (!Work.empty()) {
     ir::FuncId Fn = Work.back();
     Work.pop_back();
-    if (!Seen.insert(Fn).second)
-      continue;
+    if (Seen.insert(Fn).second)
+      P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+        for (ir::FuncId Called : P.bodies(expr(E)))
+          Work.push_back(Called);
+      });
+  }
+  return Seen;
+}
+
+/// Draws where a data set reads a sample, or a transform changes it: each rank makes them for its own rows. Examples
+/// that a collation joins along their rows: ranks are weighed by examples.
+void Deriver::reading() {
+  bool Shared = llvm::any_of(R.Loaders, [&](const auto &Role) { return sharedOut(Role.first); });
+  if (F.Backwards.empty() || !Shared)
+    return;
+  for (ir::FuncId Fn : readers()) {
+    leavesOut(Fn);
     P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
       const ir::Expr &X = expr(E);
-      for (ir::FuncId Called : P.bodies(X))
-        Work.push_back(Called);
       bool Engine = false;
-      if (!draws(X.Name, Engine))
-        return;
-      Fact D = fact("data-draw", Fn);
-      D.Nodes["place"] = X.Where;
-      D.Texts["what"] =
-          Engine
-              ? "ranks draw for their own rows, each from a copy of the same generator, so that their rows get equal "
-                "numbers; seed it with `accelerator.process_index()` as well"
-              : "ranks draw for their own rows, other numbers than one process";
-      Out.add(std::move(D));
+      if (draws(X.Name, Engine)) {
+        Fact D = fact("data-draw", Fn);
+        D.Nodes["place"] = X.Where;
+        D.Texts["what"] =
+            Engine
+                ? "ranks draw for their own rows, each from a copy of the same generator, so that their rows get equal "
+                  "numbers; seed it with `accelerator.process_index()` as well"
+                : "ranks draw for their own rows, other numbers than one process";
+        Out.add(std::move(D));
+      }
+      if (std::string What = togetherIn(Fn, X); !What.empty()) {
+        Fact C = factAt("collation", "place", E);
+        C.Texts["what"] = What;
+        Out.add(std::move(C));
+      }
+      bool Counts = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+      const ir::Expr *Counter = Counts && !X.Args.empty() ? &expr(X.Args[0]) : nullptr;
+      if (Counter && Counter->Kind == ExprKind::Field && P.Code.type(X.Args[0]).number() && isGet(Fn)) {
+        Fact D = factAt("data-draw", "place", E);
+        D.Texts["what"] = "ranks read their own rows, and each counts for itself what the data set changes here";
+        Out.add(std::move(D));
+      }
     });
   }
+}
+
+/// A collation that leaves examples out: `if (!example.target.defined()) continue;`
+void Deriver::leavesOut(ir::FuncId Fn) {
+  if (P.Code.Functions[Fn].Name != "apply_batch")
+    return;
+  P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+    const ir::Stmt &If = P.Code.Stmts[S];
+    if (If.Kind != ir::StmtKind::If || If.Children.empty() || (If.Children.size() > 1 && If.Children[1] != None))
+      return;
+    bool Skips = false;
+    P.forEachStmt(If.Children[0],
+                  [&](ir::StmtId Child) { Skips |= P.Code.Stmts[Child].Kind == ir::StmtKind::Continue; });
+    P.forEachExprIn(If.Children[0], [&](ir::ExprId E) {
+      Skips |= StringRef(expr(E).Name).ends_with("::push_back") || StringRef(expr(E).Name).ends_with("::emplace_back");
+    });
+    if (!Skips)
+      return;
+    Fact C = factAt("collation", "place", If.Value);
+    C.Texts["what"] =
+        "what this leaves out is missing from one rank's rows, while ranks are weighed by the examples that "
+        "were read";
+    Out.add(std::move(C));
+  });
+}
+
+/// Whether `Fn` reads one sample.
+bool Deriver::isGet(ir::FuncId Fn) const {
+  const ir::Function &Get = P.Code.Functions[Fn];
+  return Get.Name == "get" &&
+         llvm::any_of(Get.Overrides, [](StringRef Usr) { return Usr.contains("@N@torch@N@data@N@datasets"); });
+}
+
+/// What a call in a collation makes of a batch's examples together, or nothing.
+std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
+  const ir::Function &Collation = P.Code.Functions[Fn];
+  bool Whole = Collation.Name == "apply_batch" || Collation.Name == "get_batch" || Collation.Name == "operator()";
+  StringRef Name = X.Name;
+  if (!Whole || X.Kind != ExprKind::Call || Collation.Params.empty() || !Name.consume_front("at::"))
+    return Name == "torch::nn::utils::rnn::pad_sequence" && Whole
+               ? "each rank pads its own examples to the longest of them; a mean over all positions has another "
+                 "denominator, unless a mask leaves the padding out"
+               : "";
+  StringRef Given = P.Code.typeOf(Collation.Params[0]).Name;
+  if (!Given.starts_with("std::vector<") && !Given.contains("ArrayRef<")) // one example
+    return "";
+  Name.consume_front("Tensor::");
+  static const char *const Over[] = {"mean", "std",  "var",    "sum",      "max",      "min",  "amax",
+                                     "amin", "norm", "median", "std_mean", "var_mean", "prod", "softmax"};
+  size_t First = X.Object == None ? 1 : 0;
+  const ir::Expr *Dim = X.Args.size() > First ? &expr(P.unconverted(X.Args[First])) : nullptr;
+  bool Along = !Dim || (Dim->Kind == ExprKind::Literal && Dim->Name == "0");
+  if (Along && llvm::is_contained(Over, Name))
+    return "this is of each rank's own examples, not of the batch";
+  if (!Along || (Name != "cat" && Name != "concat" && Name != "concatenate"))
+    return "";
+  bool Listed = false; // `{views, views}`: as many of each example
+  if (X.Object == None && !X.Args.empty())
+    P.forEachExpr(X.Args[0], [&](ir::ExprId E) { Listed |= expr(E).Kind == ExprKind::List; });
+  bool Rows = !Listed; // `list.push_back(example.data.unsqueeze(0))`
+  P.forEachExprIn(Collation.Body, [&](ir::ExprId E) {
+    StringRef Made = StringRef(expr(E).Name).rsplit("::").second;
+    Rows &= Made != "unsqueeze" && Made != "unsqueeze_" && Made != "view" && Made != "reshape";
+  });
+  return Rows ? "this joins the rows of the examples; ranks are weighed by examples, so a mean over the rows is the "
+                "same "
+                "only if every example brings as many (else pass the number of rows to `backward` as the weight)"
+              : "";
 }
 
 void Deriver::refusals() {
@@ -203,7 +294,9 @@ void Deriver::refusals() {
   bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
   for (const auto &[Object, Role] : R.Loaders)
     Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
-  if (Trains && !Shared) {
+  // What may be a batch has been refused with its place.
+  bool Asked = llvm::any_of(F.Notes, [](const auto &Note) { return Note.first.first == "unknown-rows"; });
+  if (Trains && !Shared && !Asked) {
     Fact N = fact("nothing-to-share", P.Main);
     N.Nodes["place"] = expr(F.Backwards.begin()->first).Where;
     Out.add(std::move(N));

@@ -15,6 +15,7 @@ const std::map<std::string, std::vector<RelatedRule>>& Table() {
   static const RelatedRule batch_size = {"AM0307", "batch-size-in-shape"};
   static const RelatedRule batch_statistics = {"AM0711", "batch-statistics"};
   static const RelatedRule class_weight = {"AM0516", "class-weight"};
+  static const RelatedRule collation = {"AM0718", "collation"};
   static const RelatedRule coupled_loss = {"AM0705", "coupled-loss"};
   static const RelatedRule data_draw = {"AM0716", "data-draw"};
   static const RelatedRule divergent_branch = {"AM0702", "divergent-branch"};
@@ -73,7 +74,8 @@ const std::map<std::string, std::vector<RelatedRule>>& Table() {
       {"update", {prepare, prepare_in_constructor, unprepared_optimizer, divergent_branch}},
       {"batch-statistics", {batch_statistics}},
       {"other-rows-or-draws",
-       {training_loader, row_noise, row_noise_like, whole_call, batch_noise, dropout, data_draw, coupled_loss}},
+       {training_loader, row_noise, row_noise_like, whole_call, batch_noise, dropout, data_draw, collation,
+        coupled_loss}},
       {"rounding-grows", {}},
       {"sequence", {training_loader, own_batch, divergent_branch, divergent_training}},
       {"tensors", {outside_value, divergent_branch}},

@@ -792,6 +792,16 @@ struct TensorDataset : public Dataset<TensorDataset, TensorExample> {
 }  // namespace datasets
 
 namespace transforms {
+template <typename InputBatch, typename OutputBatch>
+class BatchTransform {
+ public:
+  using InputBatchType = InputBatch;
+  using OutputBatchType = OutputBatch;
+  virtual ~BatchTransform() = default;
+  virtual OutputBatch apply_batch(InputBatch input_batch) = 0;
+};
+template <typename Batch, typename T = std::vector<Batch>>
+using Collation = BatchTransform<T, Batch>;
 template <typename T = Example<>>
 struct Stack {
   using OutputBatchType = T;
