@@ -84,7 +84,7 @@ Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
       continue;
     }
     if (V.Kind != Placement::Sharded)
-      return Value::unknown("is used (as " + toString(V) + ") before its parts on the ranks are brought together", E);
+      return Value::unknown("is used (as " + inWords(V) + ") before its parts on the ranks are brought together", E);
     if (Result.Kind != Placement::Sharded) {
       Result = V;
       continue;
@@ -223,7 +223,7 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     Narrowed |= V.Narrowed;
     if (V.Kind == Placement::Partial || V.Kind == Placement::Mean) {
       if (Reducible || !(V.Kind == Placement::Mean ? L.Affine || L.Linear : L.Linear))
-        return Value::unknown("is used (as " + toString(V) + ") before its parts on the ranks are brought together", E);
+        return Value::unknown("is used (as " + inWords(V) + ") before its parts on the ranks are brought together", E);
       Reducible = &V;
     }
   }
@@ -235,7 +235,7 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
       Rows = &V;
     }
   if (Reducible && AnyLocal)
-    return Value::unknown("joins rows with a value that is only this rank's part (" + toString(*Reducible) + ")", E);
+    return Value::unknown("joins rows with " + inWords(*Reducible), E);
 
   // All ranks that the operands may have. What is replicated and unknown is taken as long as its letters.
   std::vector<Outcome> Outcomes;
@@ -443,7 +443,10 @@ Value unsqueezed(Value V, int64_t Dim, ir::ExprId E) {
 
 Value squeezed(Value V, ArrayRef<int64_t> Dims, ir::ExprId E) {
   if (V.Kind != Placement::Sharded) {
-    V.forgetRank();
+    if (Dims.empty() || V.Rank < 0)
+      V.forgetRank();
+    else
+      V.addToRank(-int(Dims.size())); // as below
     return V;
   }
   int Before = 0;

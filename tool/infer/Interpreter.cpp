@@ -294,9 +294,7 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
   }
   if (gathered(E, V))
     return Value::of(Placement::Replicated, E);
-  std::string Why = Sizes           ? "has this rank's number of rows"
-                    : V.Why.empty() ? "holds this rank's rows (" + toString(V) + ")"
-                                    : V.Why;
+  std::string Why = Sizes ? "has this rank's number of rows" : V.Why.empty() ? "is " + inWords(V) : V.Why;
   note("rank-local-use", E, V, std::string("is ") + Use + ", but " + Why);
   return Value::of(Placement::Replicated, E);
 }
@@ -537,6 +535,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return call(E, X);
   case ExprKind::Unknown: {
     Value V = Value::of(Placement::Replicated, E);
+    V.Func = P.callee(X); // a function by its name
     for (ir::ExprId Arg : X.Args)
       if (Value A = eval(Arg); !A.replicated())
         V = A.Kind == Placement::Own ? A : Value::unknown("passes through an expression that isn't followed", E);

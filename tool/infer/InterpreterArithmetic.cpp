@@ -28,7 +28,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
         Value::of(L.Kind == Placement::Zero && Rt.Kind == Placement::Zero ? Placement::Zero : Placement::Replicated, E);
     takeRows(V, L, Rt);
     auto Rank = [&](const Value &Side, ir::ExprId X) {
-      return X != None && P.Code.type(X).number() ? 0 : int(Side.Rank);
+      bool Number = X != None && (P.Code.type(X).number() || StringRef(P.Code.type(X).Name).ends_with("Scalar"));
+      return Number ? 0 : int(Side.Rank);
     };
     if (int A = Rank(L, LE), B = Rank(Rt, RE); A >= 0 && B >= 0 && Op != "cmp")
       V.setRank(std::max(A, B));
@@ -45,7 +46,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       V.Rows = S.Rows;
       return V;
     }
-    return Value::unknown("joins rows with a value that is only this rank's part (" + toString(O) + ")", E);
+    return Value::unknown("joins rows with " + inWords(O), E);
   }
   if (Op == "+" || Op == "-") {
     if (L.Kind == Placement::Mean && Rt.Kind == Placement::Mean && L.Rows > NoRows && Rt.Rows > NoRows &&
@@ -116,7 +117,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
         V = Value::unknown("is computed with where not every rank comes along", E);
     return V;
   }
-  return Value::unknown("combines " + toString(L) + " and " + toString(Rt) + " with `" + Op + "`", E);
+  return Value::unknown("combines " + inWords(L) + " and " + inWords(Rt) + " with `" + Op + "`", E);
 }
 
 Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
@@ -246,7 +247,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   }
   if (Addend.Kind == Placement::Unknown)
     return Addend;
-  return Value::unknown("adds " + toString(Addend) + " to " + toString(Cur) + " over the steps", E);
+  return Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
 }
 
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
@@ -308,8 +309,10 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     if (Right.reducible()) // steps weigh differently: what is made of several takes each as a whole
       Right = demandReplicated(RE, Right, "used in a value that outlives its step");
   }
-  bool Adds = Op == "+" || Op == "-", Scales = (Op == "*" || Op == "/") && Right.replicated();
+  bool Adds = Op == "+" || Op == "-";
   Value Left = Adds ? Value() : read(*L, LE);
+  bool Scales = (Op == "*" || Op == "/") &&
+                (Right.replicated() || (Left.Kind == Placement::Mean && Right.Kind == Placement::Extent)); // its sum
   // It is brought together where it was set: here it is written as well.
   if (!Adds && !Scales && Left.reducible() && Left.AssignedBy != None && numeric(Left.AssignedBy))
     Restart |= CoerceAtAssign.insert(Left.AssignedBy).second;

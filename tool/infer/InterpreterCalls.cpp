@@ -146,10 +146,13 @@ static bool isAlgorithm(const ir::Expr &X) {
 
 Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
   StringRef Last = StringRef(X.Name).rsplit("::").second;
-  if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Tensor &&
-      (Last == "set_data" || (Last.ends_with("_") && Last != "requires_grad_")) && R.ofModel(X.Object))
+  bool Writes = Last == "set_data" || (Last.ends_with("_") && Last != "requires_grad_");
+  // `bias.add_(x)`, `torch::nn::init::constant_(bias, x)`
+  ir::ExprId Into = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
+  if (Writes && X.Kind == ExprKind::Call && Into != None && P.Code.type(Into).Kind == TypeKind::Tensor &&
+      R.ofModel(Into))
     for (ir::ExprId Arg : X.Args)
-      if (Arg != None)
+      if (Arg != None && Arg != Into)
         intoModel(Arg, eval(Arg));
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
@@ -163,7 +166,7 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
     return withRows(E, X, &Own->Kind, operation(E, X, *Own, /*InPlace=*/false));
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); !Bodies.empty())
     return dispatched(E, X, Bodies);
-  if (X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("operator()")) {
+  if (X.Kind == ExprKind::Call && X.Object != None && (X.Name.empty() || StringRef(X.Name).ends_with("operator()"))) {
     Value Callee = eval(X.Object);
     if (Callee.Func != None)
       return inlined(E, X, Callee.Func, Frames.back().This);
@@ -494,7 +497,7 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     if (Recording && !Ours)
       Out.Backwards[E] = "sum";
   } else {
-    std::string Why = V.Why.empty() ? "is " + toString(V) : V.Why;
+    std::string Why = V.Why.empty() ? "is " + inWords(V) : V.Why;
     note("coupled-loss", Loss, V, "the loss " + Why);
   }
 }

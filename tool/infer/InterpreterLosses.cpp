@@ -78,14 +78,16 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
                    : contract(Row.Signatures, Row.Of, featured(Row.Signatures, In.Tensors, E), E, X.Name);
   if (Rows.replicated())
     drawn(E, /*Rows=*/false);
-  if (Rows.Kind != Placement::Sharded)
-    return Rows;
   auto Says = [&](const char *Text) {
     bool Found = In.Maker != None && saysAnywhere(In.Maker, Text);
     for (ir::ExprId Arg : X.Args)
       Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
     return Found;
   };
+  if (Rows.replicated() && !Says("None") && !Says("kNone"))
+    Rows.setRank(0);
+  if (Rows.Kind != Placement::Sharded)
+    return Rows;
   // Only losses over classes divide by the weights of the rows that they were given.
   bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
   if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2) { // (input, target, weight, …, index, …)

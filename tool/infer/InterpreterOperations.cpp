@@ -223,6 +223,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   bool AnyLocal = llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
   if (Row.Kind == Operation::CoupledModule && First.Kind == Placement::Own && !Evaluates)
     notWhole("its batches change running statistics (no `eval()` is seen before it)", E);
+  if (Row.Kind == Operation::NoiseModule && First.Kind == Placement::Own && !Evaluates)
+    note("dropout", E, First, "drops out at random");
   // What a rank has for itself, and what isn't known, stays so through anything that computes.
   auto Computes = [](Operation Kind) {
     if (Kind == Operation::Update || Kind == Operation::Scatter) // what is added up may be of one rank's batch

@@ -201,9 +201,13 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
     return None;
   if (Inner && Given->second.Rows > NoRows && Given->second.Rows == Result->second.Rows)
     return From;
-  // What merges rows before it is moved or copied.
-  if (llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name))
-    return carrier(P.unconverted(From), Inner) != None ? From : None;
+  // What merges rows before it is moved or copied, here or where it got its name.
+  if (llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name)) {
+    ir::ExprId Made = P.unconverted(From);
+    if (const ir::Expr &Of = P.Code.Exprs[Made]; Of.Kind == ExprKind::Ref)
+      Made = P.unconverted(assignedBy({Of.Var, {}}));
+    return Made != None && carrier(Made, Inner) != None ? From : None;
+  }
   std::vector<ir::ExprId> Items;
   for (ir::ExprId Arg : X.Args)
     if (Arg != None)
@@ -420,13 +424,15 @@ void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
   }
 }
 
-/// Whether an expression names a parameter that a module of the project has registered: it has no rows of a batch.
+/// Whether an expression names a parameter or buffer that a module of the project has registered: it has no rows of a
+/// batch.
 bool Interpreter::isParameter(ir::ExprId E) {
   if (!Parameters) {
     Parameters.emplace();
     auto Note = [&](ir::VarId Var, ir::ExprId From) {
       if (Var != None && From != None && P.Code.Exprs[From].Kind == ExprKind::Call &&
-          StringRef(P.Code.Exprs[From].Name).ends_with("::register_parameter"))
+          (StringRef(P.Code.Exprs[From].Name).ends_with("::register_parameter") ||
+           StringRef(P.Code.Exprs[From].Name).ends_with("::register_buffer")))
         Parameters->insert(Var);
     };
     for (const ir::Expr &X : P.Code.Exprs)
@@ -547,13 +553,13 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
 
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
   Result.Edges.clear();
-  // Of fewer dimensions, it is broadcast along the first: none of its rows is the batch's.
+  // Of fewer dimensions, it is broadcast along the first: none of its rows is the batch's. A scalar was made of them.
   int Longest = -1;
   for (ir::ExprId Operand : Operands)
     Longest = std::max<int>(Longest, Last[Operand].Rank);
   if (Result.Trained)
     for (ir::ExprId Operand : Operands)
-      if (!Beside || Last[Operand].Rank < 0 || Last[Operand].Rank == Longest)
+      if (!Beside || Last[Operand].Rank <= 0 || Last[Operand].Rank == Longest)
         addEdges(Result, Last[Operand]);
   const Loop *Step = Result.Trained ? stepLoop() : nullptr;
   if (!Step)

@@ -66,7 +66,7 @@ void Interpreter::writesBytes(ir::ExprId Address) {
     return;
   notWhole("its loop prints", X.Args[0]);
   if (Value V = eval(X.Args[0]); !V.replicated() && V.Kind != Placement::Own)
-    note("rank-local-use", X.Args[0], V, "is written, but is this rank's part (" + toString(V) + ")");
+    note("rank-local-use", X.Args[0], V, "is written, but is " + inWords(V));
 }
 
 } // namespace migrate

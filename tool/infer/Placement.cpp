@@ -66,7 +66,7 @@ static Value joinPlacements(const Value &A, const Value &B) {
   // Replicated values are means too (of equal values), and own ones; they are no partial sums.
   if (R && (Other.Kind == Placement::Mean || Other.Kind == Placement::Extreme || Other.Kind == Placement::Own))
     return Other;
-  return Value::unknown("is " + toString(A) + " on one path and " + toString(B) + " on another", Other.Source);
+  return Value::unknown("is " + inWords(A) + " on one path and " + inWords(B) + " on another", Other.Source);
 }
 
 /// The same of both, whatever gave it to them.
@@ -111,6 +111,31 @@ std::string toString(const Value &V) {
     return "U";
   }
   return "U";
+}
+
+std::string inWords(const Value &V) {
+  switch (V.Kind) {
+  case Placement::Zero:
+  case Placement::Replicated:
+    return "the same on all ranks";
+  case Placement::Sharded:
+    return V.Woven ? "rows of the batch in another order" : "rows of the batch";
+  case Placement::Extent:
+    return "this rank's number of rows";
+  case Placement::Partial:
+    return "this rank's part of a sum";
+  case Placement::Mean:
+    return "a mean over this rank's rows";
+  case Placement::Extreme:
+    return V.Largest ? "the largest of this rank's" : "the smallest of this rank's";
+  case Placement::Own:
+    return "of a batch that only this rank has";
+  case Placement::Escaped:
+    return "of an earlier step";
+  case Placement::Unknown:
+    return "what isn't followed";
+  }
+  return "what isn't followed";
 }
 
 Value asNumber(Value V) {

@@ -149,6 +149,8 @@ Value join(const Value &A, const Value &B);
 
 /// `R`, `S(0)`, `W` (rows, woven with others' places), `P`, `A`, … as `--dump=placements` prints it.
 std::string toString(const Value &V);
+/// The same for messages.
+std::string inWords(const Value &V);
 
 /// The value as one computes with it: an extent is a partial sum then.
 Value asNumber(Value V);

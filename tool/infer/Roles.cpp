@@ -110,6 +110,26 @@ void Roles::indexStatements() {
     });
 }
 
+/// What functions are handed on as, `std::function<void(int)>`, `void (*)(int)`, without the star.
+static std::string kindOfFunction(StringRef Type) {
+  std::string Kind = Type.str();
+  if (size_t At = Kind.find("(*)"); At != std::string::npos)
+    Kind.erase(At, 3);
+  return Kind;
+}
+
+/// Remembers a lambda or function that something is given, by its type.
+void Roles::hand(const ir::Type &To, ir::ExprId From) {
+  if (From == None || !(StringRef(To.Name).starts_with("std::function<") || StringRef(To.Name).contains("(*)")))
+    return;
+  const ir::Expr *Given = &P.Code.Exprs[P.unconverted(From)];
+  if (Given->Kind == ExprKind::Unary && Given->Name == "&")
+    Given = &P.Code.Exprs[Given->Args[0]];
+  ir::FuncId F = Given->Func != None ? Given->Func : Given->Kind == ExprKind::Unknown ? P.callee(*Given) : None;
+  if (F != None)
+    Handed[kindOfFunction(To.Name)].push_back(F);
+}
+
 /// Assignments, arguments and results make two expressions the same object.
 void Roles::unifyFlow() {
   auto Flow = [&](ObjectId To, TypeKind Kind, ir::ExprId From) {
@@ -118,18 +138,21 @@ void Roles::unifyFlow() {
   };
   for (const auto &[Global, Value] : P.Code.Globals) {
     Init.try_emplace(Global, Value);
+    hand(P.Code.typeOf(Global), Value);
     Flow(Global, P.Code.typeOf(Global).Kind, Value);
   }
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
     const ir::Function &Fn = P.Code.Functions[F];
     for (const auto &[Field, Value] : Fn.Inits) {
       Init.try_emplace(Field, Value);
+      hand(P.Code.typeOf(Field), Value);
       Flow(Field, P.Code.typeOf(Field).Kind, Value);
     }
     P.forEachStmt(Fn.Body, [&](ir::StmtId S) {
       const ir::Stmt &X = P.Code.Stmts[S];
       if (X.Kind == StmtKind::Decl && X.Value != None) {
         Init.try_emplace(X.Var, X.Value);
+        hand(P.Code.typeOf(X.Var), X.Value);
         Flow(X.Var, P.Code.typeOf(X.Var).Kind, X.Value);
       }
       if (X.Kind == StmtKind::Return && X.Value != None)
@@ -141,6 +164,8 @@ void Roles::unifyFlow() {
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
     const ir::Expr &X = P.Code.Exprs[E];
     if (X.Kind == ExprKind::Assign && X.Name == "=" && X.Args.size() == 2 && X.Args[0] != None)
+      hand(P.Code.type(X.Args[0]), X.Args[1]);
+    if (X.Kind == ExprKind::Assign && X.Name == "=" && X.Args.size() == 2 && X.Args[0] != None)
       Flow(object(X.Args[0]), P.Code.type(X.Args[0]).Kind, X.Args[1]);
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
@@ -148,6 +173,8 @@ void Roles::unifyFlow() {
       unite(P.Code.Vars.size() + P.Code.Exprs.size() + F, P.Code.Vars.size() + P.Code.Exprs.size() + P.bodies(X)[0]);
       CallsOf[F].push_back(E);
       const ir::Function &Fn = P.Code.Functions[F];
+      for (size_t I = 0; I < Fn.Params.size() && I < X.Args.size(); ++I)
+        hand(P.Code.typeOf(Fn.Params[I]), X.Args[I]);
       for (size_t I = 0; I < Fn.Params.size() && I < X.Args.size(); ++I)
         Flow(Fn.Params[I], P.Code.typeOf(Fn.Params[I]).Kind, X.Args[I]);
     }
@@ -159,6 +186,16 @@ void Roles::unifyFlow() {
   }
 }
 
+/// The functions that a call may run: also through what it was handed.
+std::vector<ir::FuncId> Roles::mayRun(const ir::Expr &X) const {
+  std::vector<ir::FuncId> Found = P.bodies(X);
+  if (Found.empty() && X.Kind == ExprKind::Call && X.Object != None &&
+      (X.Name.empty() || StringRef(X.Name).ends_with("operator()")))
+    if (auto It = Handed.find(kindOfFunction(P.Code.type(X.Object).Name)); It != Handed.end())
+      Found = It->second;
+  return Found;
+}
+
 void Roles::findBackward() {
   std::map<ir::FuncId, std::set<ir::FuncId>> Callers;
   std::vector<ir::FuncId> Work;
@@ -168,7 +205,7 @@ void Roles::findBackward() {
       if (isBackward(X) && Backward.insert(F).second)
         Work.push_back(F);
       if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
-        for (ir::FuncId Callee : P.bodies(X))
+        for (ir::FuncId Callee : mayRun(X))
           Callers[Callee].insert(F);
     });
   // Functions whose name is used at all on some way from main, called or handed on.
@@ -202,7 +239,7 @@ bool Roles::reachesBackward(ir::StmtId S) const {
     if (isBackward(X))
       Found = true;
     else if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
-      for (ir::FuncId F : P.bodies(X))
+      for (ir::FuncId F : mayRun(X))
         Found |= Backward.count(F) != 0;
   });
   return Found;

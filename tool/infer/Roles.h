@@ -66,6 +66,8 @@ private:
   void findOptimizersPut();
   void findLoaders();
   void findBackward();
+  void hand(const ir::Type &To, ir::ExprId From);
+  std::vector<ir::FuncId> mayRun(const ir::Expr &X) const;
   void findUpdatesByHand();
   bool tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen);
   bool trainedByHand(ir::VarId V);
@@ -74,6 +76,7 @@ private:
   const Program &P;
   mutable std::vector<ObjectId> Parent;
   std::set<ir::FuncId> Backward;
+  std::map<std::string, std::vector<ir::FuncId>> Handed; ///< to what holds functions, by its type
   std::map<ir::VarId, ir::StmtId> DeclarationOf;
   std::map<ir::FuncId, std::vector<ir::ExprId>> CallsOf;
 };

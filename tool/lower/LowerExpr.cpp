@@ -135,7 +135,7 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
       if (const CXXRecordDecl *Record = Types.moduleClass(Member->getBase()->IgnoreParenImpCasts()->getType());
           Record && !inProject(Record->getLocation()))
         Out.Exprs[Id].Name = qualifiedName(*Record) + "::forward";
-  } else if (const auto *Ref = dyn_cast<DeclRefExpr>(Callee)) {
+  } else if (const auto *Ref = dyn_cast<DeclRefExpr>(Callee); Ref && F) {
     Out.Exprs[Id].CalleeName = rangeOf(Ref->getBeginLoc(), Ref->getLocation());
   } else {
     ir::ExprId Object = expr(Callee);
