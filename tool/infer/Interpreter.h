@@ -302,7 +302,7 @@ private:
   const Loop *stepLoop() const;
   uint32_t rowsOfAll(const ir::Expr &X) const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
-  ir::ExprId carrier(ir::ExprId E, bool Inner) const;
+  ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;
   bool isParameter(ir::ExprId E);
   bool isPoint();
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);

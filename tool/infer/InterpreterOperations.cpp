@@ -159,7 +159,10 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     In.Exprs.push_back(X.Object);
   In.Exprs.insert(In.Exprs.end(), X.Args.begin(), X.Args.end());
   size_t Given = In.Exprs.size();
-  llvm::erase_if(In.Exprs, [&](ir::ExprId Operand) { return eval(Operand).Nothing; }); // as if it weren't given
+  // An optional tensor that isn't there is as if it weren't given. Of other arguments the place counts.
+  llvm::erase_if(In.Exprs, [&](ir::ExprId Operand) {
+    return StringRef(P.Code.type(Operand).Name).contains("at::Tensor") && eval(Operand).Nothing;
+  });
   if (In.Exprs.empty() && Given > 0)
     return Value::nothing(E); // nobody comes here with nothing in it
   bool Into = InPlace && X.Object != None && R.ofModel(X.Object);

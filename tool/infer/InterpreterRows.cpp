@@ -180,7 +180,7 @@ const Interpreter::Loop *Interpreter::stepLoop() const {
 
 /// The tensor whose rows, all of them and in their order, the result of a call has: its first dimension, alone or
 /// merged with those behind it. None if there isn't one, or if its cut is `E`'s business as much.
-ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
+ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) const {
   const ir::Expr &X = P.Code.Exprs[E];
   if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
     return None;
@@ -204,9 +204,12 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner) const {
   // What merges rows before it is moved or copied, here or where it got its name.
   if (llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name)) {
     ir::ExprId Made = P.unconverted(From);
-    if (const ir::Expr &Of = P.Code.Exprs[Made]; Of.Kind == ExprKind::Ref)
-      Made = P.unconverted(assignedBy({Of.Var, {}}));
-    return Made != None && carrier(Made, Inner) != None ? From : None;
+    if (const ir::Expr &Of = P.Code.Exprs[Made]; Of.Kind == ExprKind::Ref) {
+      Made = ThroughNames ? assignedBy({Of.Var, {}}) : None; // once: `x = x.detach()` in a loop gave it its name itself
+      Made = Made == None ? None : P.unconverted(Made);
+      ThroughNames = false;
+    }
+    return Made != None && carrier(Made, Inner, ThroughNames) != None ? From : None;
   }
   std::vector<ir::ExprId> Items;
   for (ir::ExprId Arg : X.Args)
