@@ -44,6 +44,7 @@ private:
     std::vector<std::string> Objects;
   };
   ir::StmtId blockOf(ir::StmtId S) const;
+  ir::StmtId listOf(ir::StmtId S) const;
   bool trains(ir::StmtId S) const;
   bool preparedAlready(ObjectId Object) const;
   void prepare();

@@ -299,12 +299,37 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
   return Value::of(Placement::Replicated, E);
 }
 
+/// The integer in `100.0 * done / 61`: brought together before it is scaled, it is exact, as what is rounded must be.
+/// `E` itself if it is no such fraction.
+ir::ExprId Interpreter::countIn(ir::ExprId E) const {
+  for (ir::ExprId At = P.unconverted(E);;) {
+    const ir::Expr &X = P.Code.Exprs[At];
+    if (auto It = Last.find(At); P.Code.type(At).Kind == TypeKind::Integer && It != Last.end())
+      return It->second.reducible() ? At : E;
+    if (X.Kind != ExprKind::Binary || (X.Name != "*" && X.Name != "/"))
+      return E;
+    auto Whole = [&](ir::ExprId Side) {
+      auto It = Last.find(Side);
+      return It != Last.end() && It->second.replicated();
+    };
+    if (Whole(X.Args[1]))
+      At = P.unconverted(X.Args[0]);
+    else if (X.Name == "*" && Whole(X.Args[0]))
+      At = P.unconverted(X.Args[1]);
+    else
+      return E;
+  }
+}
+
 /// Anything but linear of a number that isn't replicated: the number is reduced first.
 Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
   if (V.replicated() || V.Kind == Placement::Own || V.Kind == Placement::Sharded || V.Kind == Placement::Unknown)
     return V;
-  if (numeric(E))
-    return demandReplicated(E, V, What);
+  if (numeric(E)) {
+    ir::ExprId Count = countIn(E);
+    demandReplicated(Count, Count == E ? V : Last[Count], What);
+    return Value::of(Placement::Replicated, E);
+  }
   if (brought(V, E)) {
     Value Whole = Value::of(Placement::Replicated, E);
     Whole.Trained = V.Trained;

@@ -135,6 +135,7 @@ private:
   void loopBody(ir::StmtId Id);
   ir::ExprId copied(ir::ExprId E) const;
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
+  bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
   void reduceAfter(ir::StmtId Loop, const State &Before);
   bool failStop(ir::StmtId S) const;
   bool matters(ir::StmtId S) const;
@@ -150,6 +151,7 @@ private:
   Value assign(ir::ExprId E, const ir::Expr &X);
   Value part(ir::ExprId E, Value V, size_t Index) const;
   Value accumulate(const Location &L, const Value &Addend, ir::ExprId AddendExpr, ir::ExprId E);
+  ir::ExprId countIn(ir::ExprId E) const;
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
   const std::vector<Value> *partsOf(ir::ExprId E) const;
   void makeParts(ir::ExprId E, const ir::Expr &X);
@@ -312,6 +314,7 @@ private:
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(const Value &A, const Value &B);
   void carry();
+  void cutCarried(const State &Head);
   bool cutBatch(const Value &V);
   bool oneSample(ir::ExprId E) const;
   bool pickedByNumber(ir::ExprId E) const;
@@ -399,6 +402,7 @@ private:
   std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
   std::map<ir::StmtId, std::string> RowLoops; ///< over rows of a training batch, that are no folds, and why
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
+  std::set<ir::ExprId> CoerceAtReturn;        ///< returned values of which another is equal on all ranks
   std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };
 

@@ -117,12 +117,23 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   return Found;
 }
 
+/// `T<int>` of the rest of `std::unique_ptr<T<int>, D>`.
+static StringRef firstArgument(StringRef Rest) {
+  int Depth = 0;
+  return Rest
+      .take_until([&](char C) {
+        Depth += (C == '<') - (C == '>');
+        return Depth < 0 || (Depth == 0 && C == ',');
+      })
+      .trim();
+}
+
 /// A module's forward on values that no expression of the program holds.
 Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs) {
   StringRef Class = P.Code.type(Module).Name;
-  for (const char *Wrapper : {"std::shared_ptr<", "std::unique_ptr<"})
+  for (const char *Wrapper : {"std::shared_ptr<", "std::unique_ptr<", "torch::nn::ModuleHolder<"})
     if (Class.consume_front(Wrapper))
-      Class = Class.split('>').first.split(',').first.trim();
+      Class = firstArgument(Class);
   if (const OperationRow *Row = Table.module(Class)) {
     ir::Expr Call = X;
     Call.Name = (Class + "::forward").str();
@@ -133,10 +144,13 @@ Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, c
     In.Maker = Module;
     return apply(E, Call, *Row, In);
   }
+  StringRef Template = Class.split('<').first; // functions know theirs without its arguments: what all of them do
+  std::optional<Value> Own;
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
     const ir::Function &Fn = P.Code.Functions[F];
-    if (Fn.Name != "forward" || Fn.Record.empty() || (Fn.Record != Class && Fn.Record != (Class + "Impl").str()) ||
-        Fn.Params.size() != Inputs.size() || X.Args.size() != Inputs.size())
+    if (Fn.Name != "forward" || Fn.Record.empty() ||
+        (Fn.Record != Template && Fn.Record != (Template + "Impl").str()) || Fn.Params.size() != Inputs.size() ||
+        X.Args.size() != Inputs.size())
       continue;
     auto Outside = Standing;
     for (size_t I = 0; I != Inputs.size(); ++I)
@@ -145,8 +159,10 @@ Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, c
     Call.Object = None;
     Value Result = inlined(E, Call, F, std::nullopt);
     Standing = std::move(Outside);
-    return Result;
+    Own = Own ? join(*Own, Result) : Result;
   }
+  if (Own)
+    return *Own;
   Value Joined = broadcast(Inputs, E);
   return Joined.Kind == Placement::Sharded
              ? Value::unknown("goes through `" + Class.str() + "`, which isn't in the operation table", E)

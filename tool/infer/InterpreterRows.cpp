@@ -345,6 +345,22 @@ bool Interpreter::cutBatch(const Value &V) {
   return Any;
 }
 
+/// `token = target.select(1, t)` at the end of a round that began with this rank's rows of the same batch: they are
+/// meant.
+void Interpreter::cutCarried(const State &Head) {
+  const Loop *Step = CutLoops.empty() ? nullptr : stepLoop();
+  if (!Step)
+    return;
+  for (const auto &[L, Next] : Current) {
+    auto Before = Head.find(L);
+    if (Before == Head.end() || Before->second.Kind != Placement::Sharded || Before->second.Dim != 0 ||
+        !Next.replicated() || Next.Trained || Next.Rows <= NoRows || Next.Rows != Before->second.Rows ||
+        Next.AssignedBy == None || P.Code.Vars[L.Root].Function != Frames.back().Function)
+      continue;
+    cut(cutPoint(Next.AssignedBy, *Step), Step->Statement);
+  }
+}
+
 /// A whole tensor with as many rows as the loader's batches, beside one of them: this rank's rows of it are meant.
 void Interpreter::ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local,
                           bool Table) {

@@ -121,6 +121,14 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::Return: {
     Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
+    if (V.reducible() && CoerceAtReturn.count(S.Value))
+      V = demandReplicated(S.Value, V, "returned");
+    // A sum of this rank's at one return, the ranks' at another: brought together at both.
+    auto Sum = [](const Value &V) { return V.Kind == Placement::Partial || V.Kind == Placement::Extent; };
+    if (F.Returned && S.Value != None && numeric(S.Value) &&
+        ((Sum(V) && F.Result.Kind == Placement::Replicated) || (Sum(F.Result) && V.Kind == Placement::Replicated)))
+      for (ir::ExprId E : P.returned(F.Function))
+        Restart |= CoerceAtReturn.insert(E).second;
     F.Result = F.Returned ? join(F.Result, V) : V;
     const std::vector<Value> *Made = S.Value == None ? nullptr : partsOf(S.Value);
     if (!F.Returned) {
@@ -505,6 +513,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
       Current = Entry;
     if (Loops.back().Mode == LoopMode::Rows)
       markEscaped(Depth);
+    cutCarried(Head);
     State Next = joined(Head, Current);
     if (sameState(Next, Head))
       break;
@@ -529,8 +538,30 @@ void Interpreter::execLoop(ir::StmtId Id) {
   --Depth;
 }
 
+/// Whether a statement before this one, in the same block, starts `Var` anew: `total = 0; for (…)`.
+bool Interpreter::startedBefore(ir::StmtId Id, ir::VarId Var) const {
+  auto Parent = R.ParentOf.find(Id);
+  if (Parent == R.ParentOf.end())
+    return false;
+  for (ir::StmtId Child : P.Code.Stmts[Parent->second].Children) {
+    if (Child == Id)
+      break;
+    const ir::Stmt *S = Child == None ? nullptr : &P.Code.Stmts[Child];
+    for (ir::ExprId E = S && S->Kind == StmtKind::Expr ? S->Value : None; E != None;) { // `a = b = 0`
+      const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+      if (X.Kind != ExprKind::Assign || X.Name != "=")
+        break;
+      const ir::Expr &To = P.Code.Exprs[X.Args[0]];
+      if (To.Kind == ExprKind::Ref && To.Var == Var)
+        return true;
+      E = X.Args[1];
+    }
+  }
+  return false;
+}
+
 /// Accumulators of this function that the loop has filled are reduced behind it, once and in place, if nothing adds
-/// to them again: they were declared right outside of it.
+/// to them again: they were declared right outside of it, or are started anew there.
 void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (Divergent > 0)
     return;
@@ -545,7 +576,8 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
     if (!L.Path.empty() || V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)
       continue;
     auto Declared = Depths.find(L.Root);
-    if (Declared == Depths.end() || Declared->second != Depth - 1)
+    bool Anew = startedBefore(Id, L.Root);
+    if (Declared == Depths.end() || (Declared->second != Depth - 1 && !Anew))
       continue;
     if (auto Before = Entry.find(L); Before != Entry.end() && Before->second.Kind == Placement::Partial)
       continue;
@@ -554,14 +586,20 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       continue;
     if (P.Code.Vars[L.Root].Param && T.Reference)
       continue;
-    // Only what is looked at again, and isn't reduced already.
+    // Only what is looked at again, maybe at the start of the next epoch, and isn't reduced already.
     const ir::Range &Loop = P.Code.Stmts[Id].Where;
     bool Used = false, Reduced = false;
+    std::set<ir::ExprId> Started;
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      if (const ir::Expr &X = P.Code.Exprs[E]; X.Kind == ExprKind::Assign && X.Name == "=")
+        Started.insert(X.Args[0]);
+    });
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
-      if (X.Where.File != Loop.File || X.Where.Begin < Loop.End)
+      bool Earlier = X.Where.Begin < Loop.Begin;
+      if (X.Where.File != Loop.File || (Earlier ? !Anew : X.Where.Begin < Loop.End))
         return;
-      Used |= X.Kind == ExprKind::Ref && X.Var == L.Root;
+      Used |= X.Kind == ExprKind::Ref && X.Var == L.Root && !Started.count(E);
       if (X.Name == "accelerate::Accelerator::reduce_")
         for (ir::ExprId Arg : X.Args)
           Reduced |= P.Code.Exprs[Arg].Kind == ExprKind::Ref && P.Code.Exprs[Arg].Var == L.Root;

@@ -19,6 +19,14 @@ ir::StmtId Deriver::blockOf(ir::StmtId S) const {
   return It == R.ParentOf.end() ? None : It->second;
 }
 
+/// The list of statements around one: the body of an `if` without braces stands for the `if`.
+ir::StmtId Deriver::listOf(ir::StmtId S) const {
+  ir::StmtId List = blockOf(S);
+  while (List != None && P.Code.Stmts[List].Kind != StmtKind::Block)
+    List = blockOf(List);
+  return List;
+}
+
 bool Deriver::trains(ir::StmtId S) const {
   if (R.reachesBackward(S))
     return true;
@@ -145,6 +153,8 @@ void Deriver::prepare() {
       Fact Prep = fact("prepare", O.Function);
       Prep.Nodes["statement"] = P.Code.Stmts[O.Statement].Where;
       Prep.Texts["objects"] = llvm::join(Objects, ", ");
+      if (!Case && P.Code.Stmts[In].Kind != StmtKind::Block) // a loop or an `if` without braces
+        Prep.Name = "prepare-alone";
       Out.add(std::move(Prep));
       continue;
     }
@@ -154,7 +164,7 @@ void Deriver::prepare() {
       continue;
     }
     Prepared.insert(R.objectOfVar(O.Var));
-    ir::StmtId Block = blockOf(O.Statement);
+    ir::StmtId Block = listOf(O.Statement);
     if (Block == None)
       continue;
     Preparation &Prep = Together[{Block, trainingBehind(Block, O)}];
@@ -257,7 +267,7 @@ void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
   std::set<ObjectId> Involved;
   size_t First = Children.size();
   for (const OptimizerRole &O : R.Optimizers) {
-    if (O.Statement == None || blockOf(O.Statement) != Block || trainingBehind(Block, O) != Train)
+    if (O.Statement == None || listOf(O.Statement) != Block || trainingBehind(Block, O) != Train)
       continue;
     Involved.insert(R.objectOfVar(O.Var));
     for (ir::ExprId Model : O.Models)

@@ -168,7 +168,8 @@ public:
   bool TraverseLambdaExpr(LambdaExpr *) { return true; } // lowered where it stands
 
   bool VisitFunctionDecl(FunctionDecl *F) {
-    if (F->doesThisDeclarationHaveABody() && !F->isDependentContext() && L.inProject(F->getLocation()))
+    bool Left = F->isInvalidDecl() && F->isTemplateInstantiation(); // see instantiateMethods()
+    if (F->doesThisDeclarationHaveABody() && !F->isDependentContext() && L.inProject(F->getLocation()) && !Left)
       L.lowerFunction(F);
     return true;
   }

@@ -1,5 +1,6 @@
 //===- Parse.cpp ----------------------------------------------------------===//
 #include "lower/Parse.h"
+#include "lower/Instantiate.h"
 #include "lower/Lower.h"
 #include "lower/Prefix.h"
 #include "rules/Rule.h"
@@ -8,6 +9,7 @@
 #include "clang/Frontend/FrontendAction.h"
 #include "clang/Lex/PPCallbacks.h"
 #include "clang/Lex/Preprocessor.h"
+#include "clang/Sema/SemaConsumer.h"
 #include "clang/Tooling/Tooling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -92,11 +94,18 @@ private:
   ir::Unit &Out;
 };
 
-class LoweringConsumer : public ASTConsumer {
+class LoweringConsumer : public SemaConsumer {
 public:
-  LoweringConsumer(const SourceManager &SM, const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out)
-      : SM(SM), Rules(Rules), InProject(InProject), Out(Out) {}
-  void HandleTranslationUnit(ASTContext &Ctx) override { lower(Ctx, Rules, InProject, Out); }
+  LoweringConsumer(const SourceManager &SM, const RuleSet &Rules, ProjectFilter InProject, bool SkipBodies,
+                   ir::Unit &Out)
+      : SM(SM), Rules(Rules), InProject(InProject), SkipBodies(SkipBodies), Out(Out) {}
+  void InitializeSema(Sema &Given) override { S = &Given; }
+  void ForgetSema() override { S = nullptr; }
+  void HandleTranslationUnit(ASTContext &Ctx) override {
+    if (SkipBodies && S)
+      instantiateMethods(*S, InProject);
+    lower(Ctx, Rules, InProject, Out);
+  }
   /// Only the project's own bodies are read: two thirds of the time of a LibTorch unit is spent in the others.
   bool shouldSkipFunctionBody(Decl *D) override {
     SourceLocation Loc = SM.getFileLoc(D->getLocation());
@@ -104,7 +113,7 @@ public:
     auto [It, New] = Own.try_emplace(Id, false);
     if (New)
       if (OptionalFileEntryRef Entry = SM.getFileEntryRefForID(Id))
-        It->second = InProject(realPathOf(Entry->getFileEntry().tryGetRealPathName()));
+        It->second = InProject(realPathOf(Entry->getFileEntry().tryGetRealPathName())) || callsBack(Entry->getName());
     return !It->second;
   }
 
@@ -112,7 +121,9 @@ private:
   const SourceManager &SM;
   const RuleSet &Rules;
   ProjectFilter InProject;
+  bool SkipBodies;
   ir::Unit &Out;
+  Sema *S = nullptr;
   llvm::DenseMap<FileID, bool> Own;
 };
 
@@ -128,7 +139,7 @@ public:
   }
   std::unique_ptr<ASTConsumer> CreateASTConsumer(CompilerInstance &CI, StringRef) override {
     CI.getPreprocessor().addPPCallbacks(std::make_unique<IncludeRecorder>(CI.getSourceManager(), InProject, Out));
-    return std::make_unique<LoweringConsumer>(CI.getSourceManager(), Rules, InProject, Out);
+    return std::make_unique<LoweringConsumer>(CI.getSourceManager(), Rules, InProject, SkipBodies, Out);
   }
 
 private:

@@ -1,9 +1,11 @@
 //===- Prefix.cpp ---------------------------------------------------------===//
 #include "lower/Prefix.h"
+#include "lower/Instantiate.h"
 #include "units/Cache.h"
 #include "units/Dependencies.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/FrontendActions.h"
+#include "clang/Frontend/MultiplexConsumer.h"
 #include "clang/Tooling/Tooling.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -21,6 +23,24 @@ namespace path = llvm::sys::path;
 namespace migrate {
 namespace {
 
+/// Keeps the bodies that call what they are given.
+class BodiesRead : public clang::ASTConsumer {
+public:
+  explicit BodiesRead(const clang::SourceManager &SM) : SM(SM) {}
+  bool shouldSkipFunctionBody(clang::Decl *D) override {
+    clang::FileID Id = SM.getFileID(SM.getFileLoc(D->getLocation()));
+    auto [It, New] = Read.try_emplace(Id, false);
+    if (New)
+      if (clang::OptionalFileEntryRef Entry = SM.getFileEntryRefForID(Id))
+        It->second = callsBack(Entry->getName());
+    return !It->second;
+  }
+
+private:
+  const clang::SourceManager &SM;
+  DenseMap<clang::FileID, bool> Read;
+};
+
 class PrefixAction : public clang::GeneratePCHAction {
 public:
   explicit PrefixAction(std::string Output) : Output(std::move(Output)) {}
@@ -28,6 +48,12 @@ public:
     CI.getFrontendOpts().OutputFile = Output;
     CI.getFrontendOpts().SkipFunctionBodies = true;
     return true;
+  }
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance &CI, StringRef File) override {
+    std::vector<std::unique_ptr<clang::ASTConsumer>> Both;
+    Both.push_back(std::make_unique<BodiesRead>(CI.getSourceManager()));
+    Both.push_back(clang::GeneratePCHAction::CreateASTConsumer(CI, File));
+    return Both[1] ? std::make_unique<clang::MultiplexConsumer>(std::move(Both)) : nullptr;
   }
 
 private:
@@ -134,7 +160,7 @@ std::string keyOf(ArrayRef<std::string> Args, StringRef Text, StringRef Torch) {
   if (!fs::status(Torch, Status))
     Stamp = std::to_string(Status.getSize()) + " " +
             std::to_string(Status.getLastModificationTime().time_since_epoch().count());
-  std::vector<StringRef> Parts = {"prefix 2 " MIGRATE_VERSION, Text, Stamp};
+  std::vector<StringRef> Parts = {"prefix 3 " MIGRATE_VERSION, Text, Stamp};
   append_range(Parts, Args);
   return cacheKey(Parts);
 }
