@@ -34,6 +34,7 @@ private:
   void chooseTaughtDevices();
   void models();
   bool moves(ir::ExprId E) const;
+  bool preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const;
   bool runs(ir::StmtId S, ObjectId Model) const;
   void batches();
 
@@ -44,6 +45,7 @@ private:
     std::vector<std::string> Objects;
   };
   ir::StmtId blockOf(ir::StmtId S) const;
+  bool movesAway(ir::StmtId S, const std::set<ObjectId> &Involved) const;
   ir::StmtId listOf(ir::StmtId S) const;
   bool trains(ir::StmtId S) const;
   bool preparedAlready(ObjectId Object) const;

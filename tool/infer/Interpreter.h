@@ -287,6 +287,9 @@ private:
   void wholeDraws();
 
   // What differs between processes by itself (InterpreterOutside.cpp)
+  void ofOneProcess(ir::ExprId E, const ir::Expr &X);
+  void agreeOnPath(ir::ExprId Path);
+  void writesOutside(const ir::Expr &X);
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
   void agree(ir::ExprId E, const Value &V);
 
@@ -314,6 +317,10 @@ private:
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(const Value &A, const Value &B);
   void carry();
+  std::vector<ir::ExprId> indexItems(const ir::Expr &X) const;
+  int rankIndexed(const ir::Expr &X, int Rank) const;
+  bool startsAtConstant(ir::ExprId E) const;
+  bool besideRows(const Value &V, const Value &Local) const;
   void cutCarried(const State &Head);
   bool cutBatch(const Value &V);
   bool oneSample(ir::ExprId E) const;
@@ -397,11 +404,13 @@ private:
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
   std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::set<uint32_t> Windows;                 ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave
   std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
   std::map<ir::StmtId, std::string> RowLoops; ///< over rows of a training batch, that are no folds, and why
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
+  std::set<ir::VarId> OutsideStreams;         ///< streams that a clock or the like was written to
   std::set<ir::ExprId> CoerceAtReturn;        ///< returned values of which another is equal on all ranks
   std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };

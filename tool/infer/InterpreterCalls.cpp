@@ -300,12 +300,16 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (X.Kind == ExprKind::Call && X.Object == None)
     changesFiles(E, X);
+  if (Name == "torch::load" && X.Args.size() > 1)
+    agreeOnPath(X.Args[1]);
   if (Name == "torch::save") {
     notWhole("its loop saves", E);
     if (Divergent > 0)
       note("divergent-branch", E, Value(), "saves where not every rank comes along");
     for (ir::ExprId Arg : X.Args)
       demandReplicated(Arg, eval(Arg), "saved");
+    if (X.Args.size() > 1)
+      agreeOnPath(X.Args[1]);
     return Value::of(Placement::Replicated, E);
   }
   return std::nullopt;

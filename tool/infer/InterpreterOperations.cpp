@@ -375,6 +375,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       for (const Value &V : llvm::drop_begin(Values))
         if (V.Kind == Placement::Extent)
           return asManyRows(E, In, Dims);
+      if (int Rank = First.Rank < 0 ? -1 : rankIndexed(X, First.Rank); Rank >= 0 && Result.replicated())
+        Result.setRank(Rank);
     }
     return Result;
   case Operation::Select:
@@ -437,6 +439,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Local ? Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E) : Result;
     return unsqueezed(Result, Dims.Known[0], E);
   case Operation::Squeeze:
+    if (Dims.All && Dims.Known.empty() && Local && First.Dim == 0 && P.Code.type(E).Kind == TypeKind::Tensor)
+      note("assumed-ranks", E, First,
+           "drops the dimension of the rows as well where a rank has one: name the one that is meant, `squeeze(1)`");
     return Dims.Unknown && Local ? Value::unknown("squeezes a dimension that isn't known here", E)
                                  : squeezed(Result, Dims.Known, E);
   case Operation::Flatten: {

@@ -81,9 +81,67 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
     note("outside-entropy", E, V, "differs between processes");
 }
 
+/// Standard input and signals: what one process has or sees.
+void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
+  StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
+  auto Input = [&](ir::ExprId Of) {
+    const ir::Expr &Stream = P.Code.Exprs[P.unconverted(Of)];
+    return Stream.Kind == ExprKind::Ref && Stream.Var != None && P.Code.Vars[Stream.Var].Name == "cin" &&
+           StringRef(P.Code.type(P.unconverted(Of)).Name).contains("istream");
+  };
+  bool Reads = Name == ">>" || Name == "operator>>" || Name == "getline" || Name == "read";
+  if (Reads && ((X.Object != None && Input(X.Object)) ||
+                llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && Input(Arg); })))
+    note("one-process", E, Value(),
+         "reads standard input, which only the main process has: give the others what was read, "
+         "`value = accelerator.broadcast(value)`");
+  if ((Name == "signal" || Name == "sigaction") && X.Object == None && X.Args.size() > 1)
+    note("one-process", E, Value(),
+         "handles a signal, which reaches each rank at another step: let them agree on it between two steps, "
+         "`accelerator.check_trigger()`");
+}
+
+/// What a path is made of, at a file that the ranks write or read together: the main process's name for it.
+void Interpreter::agreeOnPath(ir::ExprId Path) {
+  const Value V = eval(Path);
+  StringRef Type = P.Code.type(Path).Name;
+  if (!V.Outside || !V.replicated() || !Recording || Divergent > 0 || !Type.starts_with("std::") ||
+      !Type.contains("string"))
+    return;
+  Out.Coercions.try_emplace(Path, "broadcast");
+}
+
+/// A stream or buffer that what comes from outside is written to.
+void Interpreter::writesOutside(const ir::Expr &X) {
+  StringRef Name = X.Name;
+  ir::ExprId To = None;
+  if (Name.ends_with("operator<<") || Name == "<<")
+    for (To = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0]; To != None;) {
+      const ir::Expr &Stream = P.Code.Exprs[P.unconverted(To)];
+      if (Stream.Kind != ExprKind::Call && Stream.Kind != ExprKind::Binary)
+        break;
+      To = Stream.Object != None ? Stream.Object : Stream.Args.empty() ? None : Stream.Args[0];
+    }
+  else if (Name.ends_with("strftime") || Name.ends_with("printf"))
+    To = X.Args.empty() ? None : X.Args[0];
+  if (To == None)
+    return;
+  if (const ir::Expr &Stream = P.Code.Exprs[P.unconverted(To)];
+      Stream.Kind == ExprKind::Ref && P.Code.type(To).Kind == ir::TypeKind::Stream)
+    OutsideStreams.insert(Stream.Var); // streams are no values: whatever is written later goes behind it
+  else if (std::optional<Location> L = lvalue(To))
+    Current[*L].Outside = true;
+}
+
 /// Follows what comes from outside through expressions, to the seeds of generators.
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   if (X.Kind == ExprKind::Call && (isOutside(X.Name) || isQuery(X.Name))) {
+    V.Outside = true;
+    return;
+  }
+  if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Binary)
+    ofOneProcess(E, X);
+  if (X.Kind == ExprKind::Ref && OutsideStreams.count(X.Var)) {
     V.Outside = true;
     return;
   }
@@ -110,6 +168,8 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     else
       Any = true;
   }
+  if (Any)
+    writesOutside(X);
   if (Any && V.replicated() && X.Kind != ExprKind::Assign)
     V.Outside = true;
 }

@@ -366,6 +366,10 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     }
     if (Extents > 1)
       Result = Value::unknown("has the number of this rank's rows in its shape twice", E);
+  } else if (!In.InPlace && Result.replicated() &&
+             llvm::is_contained({"arange", "linspace", "logspace", "randperm"},
+                                StringRef(X.Name).rsplit("::").second)) {
+    Result.setRank(1);
   } else if (In.InPlace) {
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
       Rows = Shape[0];
@@ -432,8 +436,8 @@ ir::ExprId Interpreter::likeOf(ir::ExprId E) const {
   return Like ? X.Args[0] : None;
 }
 
-/// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.
-Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
+/// What `x.index({...})` is given, one for each dimension: slices stay what they are.
+std::vector<ir::ExprId> Interpreter::indexItems(const ir::Expr &X) const {
   std::vector<ir::ExprId> Items;
   std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Arg) {
     const ir::Expr &A = P.Code.Exprs[Arg];
@@ -446,6 +450,32 @@ Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
   };
   for (ir::ExprId Arg : X.Args)
     Collect(Arg);
+  return Items;
+}
+
+/// The number of dimensions of a whole tensor that is indexed; -1 if that isn't known.
+int Interpreter::rankIndexed(const ir::Expr &X, int Rank) const {
+  int Tensors = 0, Picked = 0;
+  for (ir::ExprId Item : indexItems(X)) {
+    StringRef Type = P.Code.type(Item).Name;
+    if (P.Code.type(Item).Kind == TypeKind::Tensor) {
+      auto Known = Last.find(Item);
+      if (Known == Last.end() || Known->second.Rank != 1) // a mask may have as many as what it picks from
+        return -1;
+      ++Tensors;
+      Picked = 1;
+    } else if (P.Code.type(Item).Kind == TypeKind::Integer) {
+      --Rank;
+    } else if (!Type.ends_with("indexing::Slice")) {
+      return -1;
+    }
+  }
+  return Rank < 0 ? -1 : Rank - Tensors + Picked;
+}
+
+/// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.
+Value Interpreter::indexed(ir::ExprId E, const ir::Expr &X, Value V) {
+  std::vector<ir::ExprId> Items = indexItems(X);
   int Dim = 0, To = 0; // dimensions of the operand that are passed before the batch's, and of the result
   int Added = 0;
   bool Passed = false, Counted = true;

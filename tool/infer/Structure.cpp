@@ -247,17 +247,49 @@ void Deriver::chooseTaughtDevices() {
   }
 }
 
-/// Whether a statement runs a model: `net->forward(x)`, `net(x)`.
+/// Whether a statement runs a model: `net->forward(x)`, `net(x)`, `score(net)` of a function that runs what it is
+/// given.
 bool Deriver::runs(ir::StmtId S, ObjectId Model) const {
+  auto Forward = [&](const ir::Expr &X) {
+    StringRef Name = X.Name;
+    return X.Kind == ExprKind::Call && X.Object != None &&
+           (Name.ends_with("::forward") || Name.ends_with("operator()")) &&
+           P.Code.type(X.Object).Kind == TypeKind::Module;
+  };
   bool Found = false;
   P.forEachExprIn(S, [&](ir::ExprId E) {
     const ir::Expr &X = expr(E);
-    StringRef Name = X.Name;
-    Found |= X.Kind == ExprKind::Call && X.Object != None &&
-             (Name.ends_with("::forward") || Name.ends_with("operator()")) &&
-             P.Code.type(X.Object).Kind == TypeKind::Module && R.object(X.Object) == Model;
+    Found |= Forward(X) && R.object(X.Object) == Model;
+    if (X.Kind == ExprKind::Call && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+          return Arg != None && P.Code.type(Arg).Kind == TypeKind::Module && R.object(Arg) == Model;
+        }))
+      for (ir::FuncId Fn : P.bodies(X))
+        P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId Inner) { Found |= Forward(expr(Inner)); });
   });
   return Found;
+}
+
+/// Whether `prepare` follows on a model's move wherever that stands: not if it is moved to and fro in each epoch, nor
+/// if its optimizer is made under a condition.
+bool Deriver::preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const {
+  bool Here = false, Behind = false;
+  for (const OptimizerRole &O : R.Optimizers) {
+    if (O.Statement == None || O.Function != Fn ||
+        llvm::none_of(O.Models, [&](ir::ExprId M) { return R.object(M) == Model; }))
+      continue;
+    Here = true;
+    const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
+    for (size_t I = llvm::find(Block, S) - Block.begin() + 1; I < Block.size(); ++I)
+      Behind |= Block[I] != None && P.Code.Stmts[Block[I]].Kind != StmtKind::If && contains(Block[I], O.Statement);
+  }
+  if (Here)
+    return Behind;
+  for (auto Around = R.ParentOf.find(S); Around != R.ParentOf.end(); Around = R.ParentOf.find(Around->second))
+    if (ir::StmtId Outer = Around->second;
+        (P.Code.Stmts[Outer].Kind == StmtKind::Loop || P.Code.Stmts[Outer].Kind == StmtKind::RangeFor) &&
+        R.reachesBackward(Outer))
+      return false;
+  return true;
 }
 
 void Deriver::models() {
@@ -281,6 +313,8 @@ void Deriver::models() {
       // Without it an `if` without braces would take the next statement.
       if (auto Parent = R.ParentOf.find(S);
           Parent == R.ParentOf.end() || P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
+        return;
+      if (!preparedBehind(S, R.object(Call.Object), Fn))
         return;
       // It is run before `prepare`, which stands behind all that is done with it.
       const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;

@@ -261,6 +261,15 @@ std::optional<size_t> Deriver::lastTouch(const std::vector<ir::StmtId> &Children
   return Last;
 }
 
+/// Whether a statement moves from one of the objects.
+bool Deriver::movesAway(ir::StmtId S, const std::set<ObjectId> &Involved) const {
+  bool Moves = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    Moves |= expr(E).Name == "std::move" && expr(E).Args.size() == 1 && Involved.count(R.object(expr(E).Args[0])) != 0;
+  });
+  return Moves;
+}
+
 /// Behind the last statement that declares or touches one of the objects, before training begins.
 void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
   const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
@@ -274,6 +283,10 @@ void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
       Involved.insert(R.object(Model));
     First = std::min(First, childWith(Block, O.Statement));
   }
+  // Before `std::move(optimizer)` gives it to somebody else.
+  for (size_t I = First + 1; I < Train && I < Children.size(); ++I)
+    if (movesAway(Children[I], Involved))
+      Train = I;
   std::vector<std::string> Loaders, Schedulers;
   for (size_t I = 0; I < Train && I < Children.size(); ++I)
     P.forEachStmt(Children[I], [&](ir::StmtId S) {

@@ -1,0 +1,216 @@
+//===- InterpreterCuts.cpp - Where whole batches are cut ------------------===//
+//
+// What met the model's values on the way to a whole loss is cut as early in the step as it has a place of its own; so
+// is what meets the rows of a batch that was cut, and has as many.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// The tensor whose rows, all of them and in their order, the result of a call has: its first dimension, alone or
+/// merged with those behind it. None if there isn't one, or if its cut is `E`'s business as much.
+ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
+    return None;
+  ir::ExprId From = X.Object;
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Name == "cat" && !X.Args.empty()) { // side by side: of one, the others follow
+    std::vector<ir::ExprId> Items;
+    collectItems(P, X.Args[0], Items);
+    From = Items.empty() ? None : Items[0];
+  }
+  for (size_t I = 0; From == None && I != X.Args.size(); ++I)
+    if (X.Args[I] != None && P.Code.type(X.Args[I]).Kind == TypeKind::Tensor)
+      From = X.Args[I];
+  if (From == None || P.Code.type(From).Kind != TypeKind::Tensor)
+    return None;
+  auto Result = Last.find(E), Given = Last.find(From);
+  if (Result == Last.end() || Given == Last.end() || !Given->second.replicated() || Given->second.Trained)
+    return None;
+  if (Inner && Given->second.Rows > NoRows && Given->second.Rows == Result->second.Rows)
+    return From;
+  // What merges rows before it is moved or copied, here or where it got its name.
+  if (llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name)) {
+    ir::ExprId Made = P.unconverted(From);
+    if (const ir::Expr &Of = P.Code.Exprs[Made]; Of.Kind == ExprKind::Ref) {
+      Made = ThroughNames ? assignedBy({Of.Var, {}}) : None; // once: `x = x.detach()` in a loop gave it its name itself
+      Made = Made == None ? None : P.unconverted(Made);
+      ThroughNames = false;
+    }
+    return Made != None && carrier(Made, Inner, ThroughNames) != None ? From : None;
+  }
+  std::vector<ir::ExprId> Items;
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None)
+      collectItems(P, Arg, Items);
+  llvm::erase_if(Items, [&](ir::ExprId Item) { return P.Code.type(Item).Kind != TypeKind::Integer; });
+  auto Starts = [&](int64_t N) { return !Items.empty() && integer(Items[0]) == N; };
+  if (Name == "flatten")
+    return Items.empty() || Starts(0) ? From : None;
+  if ((Name != "view" && Name != "reshape") || Items.empty() || (integer(Items[0]) && !Starts(-1)))
+    return None;
+  int Before = Given->second.Rank, After = Result->second.Rank;
+  return Items.size() == 1 || (Before >= 0 && After >= 0 && After < Before) ? From : None;
+}
+
+/// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
+/// of a function that the step calls; else `E` itself.
+ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
+  const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
+  size_t At = Frames.size() - 1;
+  ir::ExprId Item = None; // of a list that has no place of its own in the step
+  for (int Hops = 0; Hops != 64; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container && rowsOfAll(X) > NoRows) {
+      Item = E;
+      E = X.Object;
+      continue;
+    }
+    if (X.Kind == ExprKind::Call && (X.Name == "std::move" || X.Name == "std::forward") && !X.Args.empty()) {
+      E = X.Args[0];
+      continue;
+    }
+    if (X.Kind == ExprKind::Cast && !X.Args.empty() && X.Args[0] != None &&
+        P.Code.type(X.Args[0]).Kind == P.Code.type(E).Kind) {
+      E = X.Args[0];
+      continue;
+    }
+    if (ir::ExprId From = carrier(E, At > Step.Frame); From != None) {
+      E = From;
+      continue;
+    }
+    if (X.Kind != ExprKind::Ref || X.Var == None)
+      break;
+    const ir::Function &Fn = P.Code.Functions[Frames[At].Function];
+    auto Param = llvm::find(Fn.Params, X.Var);
+    if (Param != Fn.Params.end()) {
+      size_t I = Param - Fn.Params.begin();
+      if (At <= Step.Frame || I >= Frames[At].Args.size())
+        break;
+      E = Frames[At].Args[I];
+      Item = None;
+      --At;
+      continue;
+    }
+    auto Alias = this->Alias.find(X.Var);
+    ir::ExprId From = assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
+    if (From == None)
+      break;
+    const ir::Expr &Made = P.Code.Exprs[From];
+    bool InStep = At > Step.Frame || Inside.contains(Made.Where);
+    TypeKind Kind = P.Code.type(From).Kind;
+    bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
+    bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
+    // `x.sub_(mean)` writes to all rows of x, of which a cut would be a view.
+    ir::ExprId Changed = From;
+    while (P.Code.Exprs[Changed].Kind == ExprKind::Call && P.Code.Exprs[Changed].Object != None &&
+           StringRef(P.Code.Exprs[Changed].Name).ends_with("_"))
+      Changed = P.unconverted(P.Code.Exprs[Changed].Object);
+    bool InPlace = Changed != From && P.Code.Exprs[Changed].Kind == ExprKind::Ref;
+    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared || InPlace)
+      break;
+    E = From;
+    Item = None;
+  }
+  return Item != None ? Item : E;
+}
+
+/// Takes this rank's rows of `At` from the next run on. False if that has been tried.
+bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim) {
+  bool New = Cuts.try_emplace(At, Dim).second;
+  New |= CutLoops.insert(Loop).second;
+  Restart |= New;
+  return New;
+}
+
+/// This rank's rows of a whole value.
+Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
+  Value V = Value::sharded(Dim, E);
+  if (Whole.Rank >= 0)
+    V.setRank(Whole.Rank);
+  else if (P.Code.type(E).Kind == TypeKind::Tensor)
+    V.RankOf = rankOf(E);
+  V.Least = std::max<int8_t>(V.Least, Dim + 1);
+  V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
+  return V;
+}
+
+/// Cuts what a whole loss was made of. False if there is nothing (more) to cut.
+bool Interpreter::cutBatch(const Value &V) {
+  // What the steps have in common is no batch beside the points that each makes for itself.
+  auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
+  bool OwnBatch =
+      Derivatives.value_or(false) && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
+  std::set<uint32_t> Rows;
+  for (const Edge &E : V.Edges)
+    if (E.Sure && (Made(E) || !OwnBatch))
+      Rows.insert(E.Rows);
+  bool Any = false;
+  for (const Edge &E : V.Edges) {
+    Value Whole = Value::of(Placement::Replicated, E.At);
+    if (E.Sure && oneSample(E.At)) {
+      note("unknown-rows", E.At, Whole, "seems to be one sample");
+    } else if ((!E.Sure && E.Rows == 0) || (E.Sure && pickedByNumber(E.At) && Last[E.At].Rank < 0)) {
+      note("unknown-rows", E.At, Whole, "meets the rows of a batch");
+    } else if (Rows.count(E.Rows)) {
+      Any |= cut(E.At, E.Loop);
+    }
+  }
+  return Any;
+}
+
+/// `token = target.select(1, t)` at the end of a round that began with this rank's rows of the same batch: they are
+/// meant.
+void Interpreter::cutCarried(const State &Head) {
+  const Loop *Step = CutLoops.empty() ? nullptr : stepLoop();
+  if (!Step)
+    return;
+  for (const auto &[L, Next] : Current) {
+    auto Before = Head.find(L);
+    if (Before == Head.end() || Before->second.Kind != Placement::Sharded || Before->second.Dim != 0 ||
+        !Next.replicated() || Next.Trained || Next.Rows <= NoRows || Next.Rows != Before->second.Rows ||
+        Next.AssignedBy == None || P.Code.Vars[L.Root].Function != Frames.back().Function)
+      continue;
+    cut(cutPoint(Next.AssignedBy, *Step), Step->Statement);
+  }
+}
+
+/// A whole tensor with as many rows as the loader's batches, beside one of them: this rank's rows of it are meant.
+void Interpreter::ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local,
+                          bool Table) {
+  const Loop *Step = nullptr;
+  for (const Loop &L : Loops)
+    if (L.Mode == LoopMode::Rows)
+      Step = &L;
+  if (!Step || Local.Dim != 0)
+    return;
+  for (size_t I = Table; I < Operands.size(); ++I) { // a table has no rows of the batch, whatever their number
+    const Value &V = Last[Operands[I]];
+    if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
+        (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
+      continue;
+    if (V.Trained) { // what a model made of as many rows, `critic(maker(noise))`
+      bool Aligned = (Loss && I < 2) || (Beside && V.Rank >= 0 && V.Rank == Local.Rank && !isParameter(Operands[I]));
+      if (Aligned && V.Rows == BatchRows)
+        Restart |= OwnRows.insert(Operands[I]).second;
+      continue;
+    }
+    // Vectors of features may be as long as a batch; of a vector beside rows of unknown rank nothing is assumed.
+    bool Rows = V.Rows == BatchRows && V.Rank >= (Local.Rank >= 0 ? Local.Rank : std::max<int>(Local.Least, 2));
+    if (Rows || (Loss && I < 2) || (Beside && besideRows(V, Local))) {
+      ir::ExprId At = cutPoint(Operands[I], *Step);
+      Restart |= OwnRows.insert(At).second || OwnRows.insert(Operands[I]).second;
+    }
+  }
+}
+
+} // namespace migrate
