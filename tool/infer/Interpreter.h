@@ -309,6 +309,9 @@ private:
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;
   bool isParameter(ir::ExprId E);
+  bool numbersRows(ir::ExprId E) const;
+  std::optional<Value> ofEachRow(const ir::Expr &X, Value V);
+  uint32_t lengthNamed(ir::ExprId List);
   bool isPoint();
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
@@ -404,6 +407,7 @@ private:
   std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
   std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::set<uint32_t> Windows;                 ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave

@@ -228,6 +228,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     notWhole("its batches change running statistics (no `eval()` is seen before it)", E);
   if (Row.Kind == Operation::NoiseModule && First.Kind == Placement::Own && !Evaluates)
     note("dropout", E, First, "drops out at random");
+  if (Row.Kind == Operation::Index)
+    if (std::optional<Value> Picked = ofEachRow(X, Result))
+      return *Picked;
   // What a rank has for itself, and what isn't known, stays so through anything that computes.
   auto Computes = [](Operation Kind) {
     if (Kind == Operation::Update || Kind == Operation::Scatter) // what is added up may be of one rank's batch

@@ -123,6 +123,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
       bool Listed = false; // `torch::tensor({{0, 0}, {0, 1}})`
       if (!X.Args.empty())
         P.forEachExpr(X.Args[0], [&](ir::ExprId Sub) { Listed |= P.Code.Exprs[Sub].Kind == ExprKind::List; });
+      if (uint32_t Length = lengthNamed(Operands[0]))
+        return Length;
       return !Listed && P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
     }
     for (ir::ExprId Arg : X.Args) // `randint(0, 10, {rows})`: the size, not what it draws
@@ -169,7 +171,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   if (Name == "select" && Dim(0) && *Dim(0) > 0) // the same of all rows
     return First;
   if (Kind == Fresh)
-    return 0;
+    return Name == "stack" && (Items.empty() || Dim(0) == 0) ? lengthNamed(Operands[0]) : 0;
   if (Name == "view" || Name == "reshape") {
     std::optional<int64_t> N = Dim(0);
     return Items.empty() ? 0 : N && *N == -1 ? First : rowsNamed(Items[0]);
@@ -297,7 +299,73 @@ bool Interpreter::isParameter(ir::ExprId E) {
       for (const auto &[Field, Init] : Fn.Inits)
         Note(Field, Init);
   }
-  return Parameters->count(P.Code.Exprs[E].Var) != 0;
+  static const char *const Views[] = {"t",   "transpose", "permute", "view", "reshape", "unsqueeze", "detach", "clone",
+                                      "exp", "log",       "abs",     "pow",  "sigmoid", "softplus",  "square", "to"};
+  for (int Hops = 0; Hops != 8; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    if (Parameters->count(X.Var))
+      return true;
+    // `layer->weight`, `net->parameters()[0]`, `net->named_parameters()["scale"]`
+    if (X.Kind == ExprKind::Field && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module)
+      return StringRef(P.Code.type(X.Object).Name).starts_with("torch::nn::");
+    if (X.Kind == ExprKind::Index && X.Object != None)
+      return StringRef(P.Code.Exprs[P.unconverted(X.Object)].Name).ends_with("parameters");
+    if (X.Kind == ExprKind::Ref && X.Var != None && !P.Code.Vars[X.Var].Param) {
+      ir::ExprId Made = assignedBy({X.Var, {}});
+      if (Made == None)
+        return false;
+      E = Made;
+    } else if (X.Kind == ExprKind::Call && X.Object != None && llvm::is_contained(Views, Name)) {
+      E = X.Object;
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+/// `torch::arange(x.size(0))`: the numbers of a batch's rows, or of this rank's.
+bool Interpreter::numbersRows(ir::ExprId E) const {
+  auto Named = [&](ir::ExprId Of) {
+    const ir::Expr &X = P.Code.Exprs[Of = P.unconverted(Of)];
+    ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
+    return Made == None ? Of : P.unconverted(Made);
+  };
+  const ir::Expr &X = P.Code.Exprs[Named(E)];
+  if (X.Kind != ExprKind::Call || X.Args.empty() || X.Args[0] == None ||
+      StringRef(X.Name).rsplit("::").second != "arange" ||
+      (X.Args.size() > 1 && X.Args[1] != None && P.Code.type(X.Args[1]).number()))
+    return false;
+  const ir::Expr &Count = P.Code.Exprs[Named(X.Args[0])];
+  return Count.Kind == ExprKind::Call && Count.Object != None && StringRef(Count.Name).ends_with("::size") &&
+         Count.Args.size() == 1 && integer(Count.Args[0]) == 0;
+}
+
+/// A list that is filled in one place: with every other that is filled there, as long as the rounds of its loop.
+uint32_t Interpreter::lengthNamed(ir::ExprId List) {
+  List = P.unconverted(List);
+  const ir::Expr &X = P.Code.Exprs[List];
+  if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
+    return 0;
+  if (!Filling) {
+    Filling.emplace();
+    for (const ir::Function &Fn : P.Code.Functions)
+      P.forEachStmt(Fn.Body, [&](ir::StmtId S) {
+        P.forEachExpr(P.Code.Stmts[S].Value, [&](ir::ExprId E) {
+          const ir::Expr &Call = P.Code.Exprs[E];
+          if (Call.Kind != ExprKind::Call || Call.Object == None || !isCollecting(Call.Name))
+            return;
+          auto Block = R.ParentOf.find(S);
+          auto [It, New] = Filling->try_emplace(P.Code.Exprs[P.unconverted(Call.Object)].Var,
+                                                Block == R.ParentOf.end() ? None : Block->second);
+          if (!New)
+            It->second = None; // in several places
+        });
+      });
+  }
+  auto In = Filling->find(X.Var);
+  return In == Filling->end() || In->second == None ? 0 : named("f:" + std::to_string(In->second));
 }
 
 /// Whether a leaf is made anew in each step of a program that takes derivatives at its inputs: points, not parameters.
@@ -427,7 +495,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   for (size_t I = 0; I != Operands.size(); ++I) {
     const Value &V = Last[Operands[I]];
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
-        isParameter(Operands[I]))
+        isParameter(Operands[I]) || numbersRows(Operands[I]))
       continue;
     // A loss's target has the rows of what it is compared with, if that has a batch's at all.
     bool Compared =

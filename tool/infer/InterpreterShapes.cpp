@@ -367,8 +367,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     if (Extents > 1)
       Result = Value::unknown("has the number of this rank's rows in its shape twice", E);
   } else if (!In.InPlace && Result.replicated() &&
-             llvm::is_contained({"arange", "linspace", "logspace", "randperm"},
-                                StringRef(X.Name).rsplit("::").second)) {
+             llvm::is_contained({"linspace", "logspace", "randperm"}, StringRef(X.Name).rsplit("::").second)) {
     Result.setRank(1);
   } else if (In.InPlace) {
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
@@ -471,6 +470,20 @@ int Interpreter::rankIndexed(const ir::Expr &X, int Rank) const {
     }
   }
   return Rank < 0 ? -1 : Rank - Tensors + Picked;
+}
+
+/// `q.index({torch::arange(q.size(0)), action})`: of each row, one.
+std::optional<Value> Interpreter::ofEachRow(const ir::Expr &X, Value V) {
+  std::vector<ir::ExprId> Items = indexItems(X);
+  if (V.Kind != Placement::Sharded || V.Dim != 0 || Items.size() < 2 || !numbersRows(Items[0]) ||
+      !llvm::all_of(llvm::drop_begin(Items), [&](ir::ExprId Item) {
+        Value Of = eval(Item);
+        return P.Code.type(Item).Kind == TypeKind::Tensor && Of.Kind == Placement::Sharded && Of.Dim == 0;
+      }))
+    return std::nullopt;
+  V.addToRank(1 - int(Items.size()));
+  V.Narrowed = true;
+  return V;
 }
 
 /// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.
