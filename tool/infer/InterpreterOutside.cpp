@@ -126,10 +126,11 @@ void Interpreter::writesOutside(const ir::Expr &X) {
     To = X.Args.empty() ? None : X.Args[0];
   if (To == None)
     return;
-  if (const ir::Expr &Stream = P.Code.Exprs[P.unconverted(To)];
-      Stream.Kind == ExprKind::Ref && P.Code.type(To).Kind == ir::TypeKind::Stream)
-    OutsideStreams.insert(Stream.Var); // streams are no values: whatever is written later goes behind it
-  else if (std::optional<Location> L = lvalue(To))
+  const ir::Expr &Stream = P.Code.Exprs[P.unconverted(To)];
+  if (P.Code.type(P.unconverted(To)).Kind == ir::TypeKind::Stream) { // they are no values: all that is read of it later
+    if (Stream.Kind == ExprKind::Ref && StringRef(P.Code.typeOf(Stream.Var).Name).contains("stringstream"))
+      OutsideStreams.insert(Stream.Var);
+  } else if (std::optional<Location> L = lvalue(To))
     Current[*L].Outside = true;
 }
 

@@ -96,13 +96,12 @@ private:
 
 class LoweringConsumer : public SemaConsumer {
 public:
-  LoweringConsumer(const SourceManager &SM, const RuleSet &Rules, ProjectFilter InProject, bool SkipBodies,
-                   ir::Unit &Out)
-      : SM(SM), Rules(Rules), InProject(InProject), SkipBodies(SkipBodies), Out(Out) {}
+  LoweringConsumer(const SourceManager &SM, const RuleSet &Rules, ProjectFilter InProject, ir::Unit &Out)
+      : SM(SM), Rules(Rules), InProject(InProject), Out(Out) {}
   void InitializeSema(Sema &Given) override { S = &Given; }
   void ForgetSema() override { S = nullptr; }
   void HandleTranslationUnit(ASTContext &Ctx) override {
-    if (SkipBodies && S)
+    if (S)
       instantiateMethods(*S, InProject);
     lower(Ctx, Rules, InProject, Out);
   }
@@ -121,7 +120,6 @@ private:
   const SourceManager &SM;
   const RuleSet &Rules;
   ProjectFilter InProject;
-  bool SkipBodies;
   ir::Unit &Out;
   Sema *S = nullptr;
   llvm::DenseMap<FileID, bool> Own;
@@ -139,7 +137,7 @@ public:
   }
   std::unique_ptr<ASTConsumer> CreateASTConsumer(CompilerInstance &CI, StringRef) override {
     CI.getPreprocessor().addPPCallbacks(std::make_unique<IncludeRecorder>(CI.getSourceManager(), InProject, Out));
-    return std::make_unique<LoweringConsumer>(CI.getSourceManager(), Rules, InProject, SkipBodies, Out);
+    return std::make_unique<LoweringConsumer>(CI.getSourceManager(), Rules, InProject, Out);
   }
 
 private:
