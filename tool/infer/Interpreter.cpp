@@ -31,14 +31,21 @@ Findings Interpreter::run() {
   return std::move(Out);
 }
 
-/// Functions that print or compute with numbers of several placements take them whole, from the next run on.
+/// Functions that print or compute with values of several placements take them whole, from the next run on: a metric
+/// that training and evaluation share is given all rows of a training batch.
 void Interpreter::wholeArguments() {
   for (const auto &[E, How] : Out.Coercions) {
     bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0;
-    if ((keepsWhole(How) || !Out.ambiguous(E, How)) && !Differs)
+    Differs |= !keepsWhole(How) && Out.ambiguous(E, How);
+    bool Apart = How != "share" && How != "mine" && OfOneRank.count(E);
+    if (!Differs && !Apart)
       continue;
+    if (auto It = GathersIn.find(E); It != GathersIn.end() && GatheredArguments.insert(It->second).second) {
+      Restart = true;
+      continue;
+    }
     auto It = CoercedIn.find(E);
-    if (It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
+    if (Differs && It != CoercedIn.end() && It->second != P.Main && WholeArguments.insert(It->second).second)
       Restart = true;
   }
   // What both a loop of all ranks and one of each rank's own batches run can't have a collective in it.
@@ -55,6 +62,7 @@ void Interpreter::once() {
   Parts.clear();
   Alias.clear();
   Carried.clear();
+  GathersIn.clear();
   Evaluates = false;
   Elements.clear();
   Elsewhere.clear();
@@ -254,6 +262,9 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
     return false;
   if (Recording) {
     CoercedIn[E] = Frames.back().Function;
+    for (const Frame &F : Frames)
+      if (F.Gathers)
+        GathersIn[E] = F.Function;
     auto [It, New] = Out.Coercions.try_emplace(E, How);
     if (!New && It->second != How)
       note("ambiguous-placement", E, V, "needs `" + It->second + "` on one path and `" + How + "` on another");
@@ -264,11 +275,8 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
 
 /// The value of `E` where its use needs the same on every rank.
 Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::string &Use) {
-  if (V.replicated()) {
-    if (Recording && V.Kind == Placement::Replicated)
-      Out.Satisfied.insert(E);
+  if (V.replicated())
     return V;
-  }
   if (V.Kind == Placement::Own) {
     notWhole(std::string("one of its values is ") + Use, E);
     return Value::of(Placement::Replicated, E);
@@ -391,6 +399,8 @@ Value Interpreter::eval(ir::ExprId E) {
   Last[E] = V;
   if (Recording) {
     Out.Types[E] = V;
+    if (V.Kind == Placement::Replicated)
+      Out.WholeHere.insert(E);
     if (ofOneRank())
       OfOneRank.insert(E);
   }
@@ -510,7 +520,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
   }
   case ExprKind::Lambda: {
     Value V = Value::of(Placement::Replicated, E);
-    V.Func = X.Func;
+    V.Funcs = {X.Func};
     return V;
   }
   case ExprKind::List: {
@@ -560,7 +570,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return call(E, X);
   case ExprKind::Unknown: {
     Value V = Value::of(Placement::Replicated, E);
-    V.Func = P.callee(X); // a function by its name
+    if (ir::FuncId Named = P.callee(X); Named != None)
+      V.Funcs = {Named};
     for (ir::ExprId Arg : X.Args)
       if (Value A = eval(Arg); !A.replicated())
         V = A.Kind == Placement::Own ? A : Value::unknown("passes through an expression that isn't followed", E);

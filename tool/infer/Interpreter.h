@@ -32,6 +32,7 @@ struct Location {
 struct Findings {
   std::map<ir::ExprId, std::string> Coercions;              ///< mean, sum, share, mine, reduce
   std::set<ir::ExprId> Satisfied;                           ///< replicated where one of these was asked for
+  std::set<ir::ExprId> WholeHere;                           ///< replicated on some path, asked for or not
   std::set<ir::ExprId> OwnAddends;                          ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, Value> Sinks;                        ///< why: the value that was coerced there
   std::map<ir::StmtId, std::vector<ir::VarId>> ReduceAfter; ///< accumulators, reduced in place behind their loop
@@ -60,7 +61,8 @@ struct Findings {
   /// Whether an expression that is coerced needs nothing, or another thing, where its text is run for something else.
   /// `mine` leaves numbers of one rank's own batch as they are.
   bool ambiguous(ir::ExprId E, const std::string &How) const {
-    return Satisfied.count(E) || (How != "mine" && OwnAddends.count(E));
+    bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
+    return Satisfied.count(E) || (Sums && WholeHere.count(E)) || (How != "mine" && OwnAddends.count(E));
   }
 };
 
@@ -242,7 +244,17 @@ private:
   // Modules (InterpreterModules.cpp)
   Value contained(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs);
+  /// Where a module comes from.
+  struct Origins {
+    std::vector<ir::ExprId> Made; ///< what constructs it
+    std::set<ir::VarId> Vars;     ///< that it passes through
+    bool Lost = false;            ///< it may come from somewhere else as well
+  };
+  Origins origins(ir::ExprId Module) const;
   std::vector<ir::ExprId> constructions(ir::ExprId Module) const;
+  std::vector<ir::ExprId> givenTo(ir::VarId Param) const;
+  void readSettings() const;
+  bool saysSetter(ir::VarId Object, const char *Text, ir::ExprId But) const;
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
@@ -253,7 +265,9 @@ private:
   Value ours(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   void writesBytes(ir::ExprId Address);
+  void passesAddress(const ir::Expr &X, ir::ExprId Address);
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
+  Value anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies, std::optional<Location> This);
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
   Value operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace);
   void writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, const Value &Made);
@@ -278,6 +292,8 @@ private:
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
+  bool ofStep(const Location &L) const;
+  ir::ExprId addedTo(const Location &L, ir::ExprId Sum);
   bool listsRows(ir::ExprId E, const Value &V) const;
   std::optional<Value> listed(const Location &L, const Value &Item);
   std::optional<Value> extreme(const Location &L, ir::ExprId From);
@@ -389,14 +405,17 @@ private:
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
-  mutable bool OptionsKnown = false;
   mutable std::optional<std::set<ir::VarId>> Changed;  ///< variables that are assigned to, or handed to what may write
   mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
   mutable std::map<ir::FuncId, Body> Bodies;
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
-  mutable bool ModulesKnown = false;
+  mutable std::map<ir::VarId, std::vector<ir::ExprId>> Given; ///< what parameters are given, by any call
+  mutable bool SettingsKnown = false;
+  mutable std::set<ir::ExprId> SetUnderIf; ///< setters of options under a condition
+  mutable bool SaidUnderIf = false;        ///< what was asked for was found in one of these
   std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded
+  std::map<ir::ExprId, ir::FuncId> GathersIn; ///< the innermost function around it that can be given all rows
   std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called
   std::set<ir::FuncId> GatheredArguments;     ///< functions that are given all rows of a batch
   std::set<ir::ExprId> Assigned;              ///< right-hand sides of assignments that outlive their step

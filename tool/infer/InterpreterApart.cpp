@@ -102,7 +102,7 @@ bool Interpreter::passesBy(ir::FuncId F, llvm::ArrayRef<Value> Values, llvm::Arr
     return false;
   const std::set<ir::FuncId> *All = apart(F);
   auto Same = [](const Value &V) {
-    return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None && V.Func == None;
+    return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None && V.Funcs.empty();
   };
   auto Within = [&](const std::optional<Location> &L) { // all that is kept there and beneath
     if (!L)

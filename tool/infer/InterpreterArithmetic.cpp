@@ -190,6 +190,13 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     }
     return Sum;
   }
+  if (Batches->Mode == LoopMode::Fold && Batches->Collects && Addend.Kind == Placement::Own && ofStep(L) &&
+      (Cur.Kind == Placement::Zero || (Cur.Kind == Placement::Partial && Cur.Fresh))) {
+    Value Sum = Value::partial(true, E); // a ghost's row is left out where the step's sums are
+    Sum.setRank(0);
+    Sum.Trained = Addend.Trained || Cur.Trained;
+    return Sum;
+  }
   if (Batches->Mode == LoopMode::Fold &&
       (EachStep.count(L) || Batches->Collects || (!Addend.replicated() && Addend.Kind != Placement::Own))) {
     notWhole("it adds up more than its rows", E);
@@ -284,6 +291,12 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     if (std::optional<Value> Extreme = L && !ofContainer(LE) ? extreme(*L, RE) : std::nullopt) {
       write(*L, *Extreme, RE);
       return *Extreme;
+    }
+    if (ir::ExprId Addend = L && ofStep(*L) ? addedTo(*L, RE) : None; Addend != None) { // `loss = loss + …` of a row
+      eval(RE);
+      Value Sum = accumulate(*L, Last[Addend], Addend, E);
+      write(*L, Sum, RE);
+      return Sum;
     }
     return store(E, LE, RE, eval(RE));
   }

@@ -11,43 +11,6 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
-/// Whether `E`, or what a variable in it was initialised with, names an enumerator, constant or option: `kSum`.
-bool Interpreter::mentions(ir::ExprId E, const char *Text, int Levels) const {
-  bool Found = false;
-  std::set<ir::VarId> Through;
-  if (!OptionsKnown) {
-    OptionsKnown = true;
-    for (ir::ExprId Call = 0; Call != P.Code.Exprs.size(); ++Call) {
-      const ir::Expr &X = P.Code.Exprs[Call];
-      if (X.Kind == ExprKind::Call && X.Object != None && P.Code.Exprs[X.Object].Var != None &&
-          StringRef(P.Code.type(X.Object).Name).contains("Options"))
-        OptionCalls[P.Code.Exprs[X.Object].Var].push_back(Call);
-    }
-  }
-  P.forEachExpr(E, [&](ir::ExprId Sub) {
-    const ir::Expr &X = P.Code.Exprs[Sub];
-    StringRef Last =
-        StringRef(X.Name).rsplit("::").second.empty() ? StringRef(X.Name) : StringRef(X.Name).rsplit("::").second;
-    Found |= Last == Text;
-    if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None)
-      Through.insert(X.Var);
-  });
-  if (!Found && Levels > 0)
-    for (ir::VarId V : Through) {
-      if (auto It = R.Init.find(V); It != R.Init.end() && It->second != E && mentions(It->second, Text, Levels - 1))
-        return true;
-      if (auto It = OptionCalls.find(V); It != OptionCalls.end())
-        for (ir::ExprId Call : It->second) {
-          bool Set = StringRef(P.Code.Exprs[Call].Name).rsplit("::").second == Text;
-          for (ir::ExprId Arg : P.Code.Exprs[Call].Args)
-            Set |= Call != E && mentions(Arg, Text, 0);
-          if (Set)
-            return true;
-        }
-    }
-  return Found;
-}
-
 /// Whether a variable keeps what it was declared with: nothing assigns to it, counts it up, or may write to it.
 bool Interpreter::neverChanges(ir::VarId V) const {
   if (P.Code.Vars[V].Field || P.Code.Vars[V].Param)
@@ -168,8 +131,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
     return dispatched(E, X, Bodies);
   if (X.Kind == ExprKind::Call && X.Object != None && (X.Name.empty() || StringRef(X.Name).ends_with("operator()"))) {
     Value Callee = eval(X.Object);
-    if (Callee.Func != None)
-      return inlined(E, X, Callee.Func, Frames.back().This);
+    if (!Callee.Funcs.empty())
+      return anyOf(E, X, Callee.Funcs, Frames.back().This);
   }
   bool InPlace;
   // `std::sqrt` of a double is the C library's, by name.
@@ -239,7 +202,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     if (Begin.Iterator)
       return Value::of(Placement::Replicated, E);
   }
-  if (Name.starts_with("std::") && Name.ends_with("::write") && X.Object != None && X.Args.size() == 2)
+  bool File = Name.starts_with("std::") && Name.ends_with("::write") && X.Object != None && X.Args.size() == 2;
+  if (File || Name == "fwrite" || Name == "std::fwrite")
     writesBytes(X.Args[0]);
   if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module &&
       (Name.ends_with("::eval") || Name.ends_with("::train")) && P.bodies(X).empty()) {
@@ -280,13 +244,14 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
     for (ir::ExprId Arg : X.Args) {
       Value V = eval(Arg);
-      if (V.Func != None) { // a closure that computes the loss, and trains
-        Value Loss = inlined(E, X, V.Func, Frames.back().This);
+      if (!V.Funcs.empty()) { // a closure that computes the loss, and trains
+        Value Loss = anyOf(E, X, V.Funcs, Frames.back().This);
         if (!StringRef(P.Code.type(X.Object).Name).contains("LBFGS"))
           return Loss;
         // It decides on the loss how far to go, and whether to go on.
-        for (ir::ExprId Given : P.returned(V.Func))
-          Loss = demandReplicated(Given, Last[Given], "what the optimizer decides on");
+        for (ir::FuncId Closure : V.Funcs)
+          for (ir::ExprId Given : P.returned(Closure))
+            Loss = demandReplicated(Given, Last[Given], "what the optimizer decides on");
         if (!Loss.replicated())
           note("divergent-training", E, Loss, "decides on a loss of which every rank has its own");
         return Loss;
@@ -329,11 +294,11 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args)
       if (std::optional<Location> L = lvalue(Arg))
         write(*L, Value::of(Placement::Replicated, Arg), Arg);
-  if (Name == "whole" && !Args.empty() && Args[0].Func != None) {
+  if (Name == "whole" && !Args.empty() && !Args[0].Funcs.empty()) {
     ir::Expr Compute = X;
     Compute.Args.clear();
     ++Wholes;
-    Value V = inlined(E, Compute, Args[0].Func, Frames.back().This);
+    Value V = anyOf(E, Compute, Args[0].Funcs, Frames.back().This);
     --Wholes;
     return V;
   }
@@ -374,6 +339,11 @@ Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector
   if (Object != None &&
       (P.Code.Exprs[Object].Kind == ExprKind::Call || (!This && P.Code.Exprs[Object].Kind == ExprKind::Construct)))
     eval(X.Object);
+  return anyOf(E, X, Bodies, This);
+}
+
+Value Interpreter::anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies,
+                         std::optional<Location> This) {
   if (Bodies.size() == 1)
     return inlined(E, X, Bodies.front(), This);
   State Before = Current, After;
@@ -484,6 +454,8 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   if (Loss == None)
     return;
   Value V = eval(Loss);
+  if (V.replicated() && !Ours && R.demonstrates(Loss))
+    return;
   Out.Trains = true;
   notWhole("it trains", E);
   if (Divergent > 0)
@@ -527,18 +499,19 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (V.Batch != None && P.Code.type(Arg).Kind == TypeKind::Tensor && X.Kind == ExprKind::Call && !Collects)
       Out.Unmoved.insert(V.Batch);
     V.Batch = None;
-    if (V.Func != None && X.Kind == ExprKind::Construct)
-      Result.Func = V.Func;                 // std::function of a lambda
-    if (V.Func != None && isAlgorithm(X)) { // which calls it with what isn't followed
-      const ir::Function &Fn = P.Code.Functions[V.Func];
-      for (ir::VarId Param : Fn.Params) {
-        if (const ir::Type &T = P.Code.typeOf(Param); T.Reference && !T.Const)
-          Elsewhere.insert(Param);
-        Current[Location{Param, {}}] = Result; // one of the items that it runs over
-      }
+    passesAddress(X, Arg);
+    if (X.Kind == ExprKind::Construct)
+      addFuncs(Result, V);                    // std::function of a lambda
+    if (!V.Funcs.empty() && isAlgorithm(X)) { // which calls it with what isn't followed
+      for (ir::FuncId F : V.Funcs)
+        for (ir::VarId Param : P.Code.Functions[F].Params) {
+          if (const ir::Type &T = P.Code.typeOf(Param); T.Reference && !T.Const)
+            Elsewhere.insert(Param);
+          Current[Location{Param, {}}] = Result; // one of the items that it runs over
+        }
       ir::Expr Call = X;
       Call.Args.clear();
-      V = inlined(E, Call, V.Func, Frames.back().This);
+      V = anyOf(E, Call, V.Funcs, Frames.back().This);
     }
     if (Collects) {
       std::optional<Location> L = lvalue(X.Object);
@@ -553,6 +526,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         notWhole("it collects values of its batches", E);
         if (V.reducible() && numeric(Arg))
           V = demandReplicated(Arg, V, "collected over the steps");
+        else if (V.reducible()) // `losses.push_back(loss.detach())`
+          V = nonLinear(V, Arg, "collected over the steps");
         else if (!V.replicated())
           V = Value::unknown("collects rows of several steps", Arg);
       }

@@ -112,17 +112,30 @@ bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
   return V.Kind == Placement::Sharded && (V.Listed || Examples);
 }
 
+/// Whether a place was made in the step that runs.
+bool Interpreter::ofStep(const Location &L) const {
+  auto Declared = Depths.find(L.Root);
+  auto Step =
+      std::find_if(Loops.rbegin(), Loops.rend(), [](const Loop &Around) { return Around.Mode == LoopMode::Rows; });
+  return Declared != Depths.end() && Step != Loops.rend() && Declared->second >= Step->Depth;
+}
+
+/// In a loop over the items of a batch, the `x` of `l + x`.
+ir::ExprId Interpreter::addedTo(const Location &L, ir::ExprId Sum) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Sum)];
+  if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects ||
+      X.Kind != ExprKind::Binary || X.Name != "+" || namedIn(P, X.Args[0]) == None || lvalue(X.Args[0]) != L)
+    return None;
+  return X.Args[1];
+}
+
 /// `list.push_back(x)` in a fold, of one row each time: the list has the batch's rows.
 std::optional<Value> Interpreter::listed(const Location &L, const Value &Item) {
   if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects || Item.Kind != Placement::Own ||
       OwnChoices > 0 || Divergent > 0)
     return std::nullopt;
-  // Made in this step.
-  auto Declared = Depths.find(L.Root);
-  auto Step =
-      std::find_if(Loops.rbegin(), Loops.rend(), [](const Loop &Around) { return Around.Mode == LoopMode::Rows; });
   auto Before = Current.find(L);
-  if (Declared == Depths.end() || Step == Loops.rend() || Declared->second < Step->Depth || Before == Current.end())
+  if (!ofStep(L) || Before == Current.end())
     return std::nullopt;
   if (Before->second.Kind != Placement::Zero && !(Before->second.Kind == Placement::Sharded && Before->second.Listed))
     return std::nullopt;

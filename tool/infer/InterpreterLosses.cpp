@@ -30,6 +30,8 @@ bool Interpreter::repeatable(ir::ExprId E) const {
     // A tensor's operation that leaves it as it is, a setter of options that were just made.
     bool Options = StringRef(P.Code.type(E).Name).contains("Options");
     StringRef Name = X.Name;
+    if (Name == "std::min" || Name == "std::max")
+      break;
     if (!Options && (!Name.consume_front("at::Tensor::") || Name.ends_with("_") || Name == "backward"))
       return false;
     if (Options && X.Object != None && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)
@@ -88,6 +90,8 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Rows.setRank(0);
   if (Rows.Kind != Placement::Sharded)
     return Rows;
+  if (In.Maker != None && origins(In.Maker).Lost)
+    return Value::unknown("is a loss whose options aren't seen; make its module where it is used", E);
   // Only losses over classes divide by the weights of the rows that they were given.
   bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
   if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2) { // (input, target, weight, …, index, …)
@@ -96,9 +100,18 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
         P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && Kind(2) != ExprKind::List && Kind(2) != ExprKind::Construct;
     Weighted |= X.Args.size() > 4 && integer(X.Args[4]) != -100;
   }
-  if (Says("None") || Says("kNone"))
+  SaidUnderIf = false;
+  bool PerRow = Says("None") || Says("kNone"), Sum = Says("Sum") || Says("kSum");
+  bool Several = SaidUnderIf || (PerRow && Sum) || ((PerRow || Sum) && (Says("Mean") || Says("kMean")));
+  if (In.Maker != None && (PerRow || Sum)) // of several modules, each of which may be meant
+    Several |= llvm::any_of(origins(In.Maker).Made, [&](ir::ExprId Made) {
+      return Made != In.Maker && !mentions(Made, Sum ? "Sum" : "None") && !mentions(Made, Sum ? "kSum" : "kNone") &&
+             origins(In.Maker).Made.size() > 1;
+    });
+  if (Several)
+    return Value::unknown("is a mean or a sum, which is decided where it runs", E);
+  if (PerRow)
     return Rows;
-  bool Sum = Says("Sum") || Says("kSum");
   if (Weighted && !Sum)
     return byClass(E, X, In);
   Value Result = Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);

@@ -10,33 +10,139 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
-/// The constructions behind a module: of its variable's or member's initialisers and assignments, through
-/// `register_module` and smart pointers.
-std::vector<ir::ExprId> Interpreter::constructions(ir::ExprId Module) const {
-  if (!ModulesKnown) {
-    ModulesKnown = true;
-    for (const auto &[Var, Init] : R.Init)
-      ModuleInits[Var].push_back(Init);
-    for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
-      const ir::Expr &X = P.Code.Exprs[E];
-      if (X.Kind == ExprKind::Assign && X.Name == "=" && P.Code.Exprs[X.Args[0]].Var != None &&
-          P.Code.type(X.Args[0]).Kind == TypeKind::Module)
-        ModuleInits[P.Code.Exprs[X.Args[0]].Var].push_back(X.Args[1]);
+/// What a parameter is given: by the call that runs now, or, once that has returned, by any.
+std::vector<ir::ExprId> Interpreter::givenTo(ir::VarId Param) const {
+  if (Param == None || !P.Code.Vars[Param].Param)
+    return {};
+  for (const Frame &F : llvm::reverse(Frames)) {
+    const std::vector<ir::VarId> &Params = P.Code.Functions[F.Function].Params;
+    if (auto It = llvm::find(Params, Param); It != Params.end()) {
+      size_t I = It - Params.begin();
+      return I < F.Args.size() && F.Args[I] != None ? std::vector{F.Args[I]} : std::vector<ir::ExprId>();
     }
   }
-  std::vector<ir::ExprId> Found;
+  auto It = Given.find(Param);
+  return It == Given.end() ? std::vector<ir::ExprId>() : It->second;
+}
+
+/// Gathers what modules and options are set to: by assignments, by arguments, by setters.
+void Interpreter::readSettings() const {
+  if (SettingsKnown)
+    return;
+  SettingsKnown = true;
+  for (const auto &[Var, Init] : R.Init)
+    ModuleInits[Var].push_back(Init);
+  auto Set = [&](ir::ExprId Object, ir::ExprId By) {
+    const ir::Expr &X = P.Code.Exprs[Object];
+    if (X.Kind == ExprKind::Field && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module)
+      Object = P.unconverted(X.Object); // `loss->options.ignore_index(0)`
+    if (P.Code.Exprs[Object].Kind == ExprKind::Call && P.Code.Exprs[Object].Object != None) // `loss->`
+      Object = P.Code.Exprs[Object].Object;
+    if (P.Code.Exprs[Object].Var != None)
+      OptionCalls[P.Code.Exprs[Object].Var].push_back(By);
+  };
+  auto IsSetter = [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    return X.Kind == ExprKind::Call && X.Object != None &&
+           StringRef(P.Code.type(X.Object).Name).contains("Options");
+  };
+  for (const auto &[Id, F] : R.FunctionOf) {
+    if (P.Code.Stmts[Id].Kind != ir::StmtKind::If)
+      continue;
+    std::set<ir::VarId> Inside;
+    P.forEachStmt(Id, [&](ir::StmtId S) { Inside.insert(P.Code.Stmts[S].Var); });
+    P.forEachExprIn(Id, [&](ir::ExprId E) {
+      if (IsSetter(E) && !Inside.count(P.Code.Exprs[P.Code.Exprs[E].Object].Var))
+        SetUnderIf.insert(E);
+    });
+  }
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Assign && X.Name == "=" && P.Code.Exprs[X.Args[0]].Var != None &&
+        P.Code.type(X.Args[0]).Kind == TypeKind::Module)
+      ModuleInits[P.Code.Exprs[X.Args[0]].Var].push_back(X.Args[1]);
+    if (IsSetter(E))
+      Set(X.Object, E);
+    if (X.Kind == ExprKind::Assign && IsSetter(X.Args[0])) // `options.reduction() = torch::kSum`
+      Set(P.Code.Exprs[X.Args[0]].Object, E);
+    if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
+      continue;
+    for (ir::FuncId F : P.bodies(X))
+      for (size_t I = 0; I < std::min(P.Code.Functions[F].Params.size(), X.Args.size()); ++I)
+        if (X.Args[I] != None)
+          Given[P.Code.Functions[F].Params[I]].push_back(X.Args[I]);
+  }
+}
+
+/// Whether `E`, or what a variable in it was initialised with, names an enumerator, constant or option: `kSum`.
+bool Interpreter::mentions(ir::ExprId E, const char *Text, int Levels) const {
+  bool Found = false;
+  std::set<ir::VarId> Through;
+  std::vector<ir::ExprId> Made;
+  readSettings();
+  P.forEachExpr(E, [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    StringRef Last =
+        StringRef(X.Name).rsplit("::").second.empty() ? StringRef(X.Name) : StringRef(X.Name).rsplit("::").second;
+    Found |= Last == Text;
+    if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None)
+      Through.insert(X.Var);
+    if (X.Kind == ExprKind::Call && StringRef(P.Code.type(Sub).Name).contains("Options"))
+      for (ir::FuncId F : P.bodies(X)) // a function of the program that makes them
+        llvm::append_range(Made, P.returned(F));
+  });
+  if (Found || Levels <= 0)
+    return Found;
+  for (ir::VarId V : Through) {
+    if (auto It = R.Init.find(V); It != R.Init.end())
+      Made.push_back(It->second);
+    llvm::append_range(Made, givenTo(V));
+    if (saysSetter(V, Text, E))
+      return true;
+  }
+  return llvm::any_of(Made, [&](ir::ExprId By) { return By != E && mentions(By, Text, Levels - 1); });
+}
+
+/// Whether a setter that was called on an object, or on its options, names an option or a constant.
+bool Interpreter::saysSetter(ir::VarId Object, const char *Text, ir::ExprId But) const {
+  auto It = OptionCalls.find(Object);
+  return It != OptionCalls.end() && llvm::any_of(It->second, [&](ir::ExprId Call) {
+           const ir::Expr &X = P.Code.Exprs[Call];
+           bool Says = StringRef(X.Name).rsplit("::").second == Text ||
+                       (Call != But && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+                          return Arg != None && mentions(Arg, Text, 0);
+                        }));
+           SaidUnderIf |= Says && SetUnderIf.count(Call);
+           return Says;
+         });
+}
+
+/// The constructions behind a module: of its variable's or member's initialisers and assignments, through
+/// `register_module`, smart pointers, parameters, and functions that make it.
+Interpreter::Origins Interpreter::origins(ir::ExprId Module) const {
+  readSettings();
+  Origins Found;
   std::set<ir::ExprId> Seen;
   auto Follow = [&](auto &Self, ir::ExprId E) -> void {
-    if (E == None || !Seen.insert(E).second || Seen.size() > 100)
+    if (E == None || !Seen.insert(E).second)
       return;
+    if (Seen.size() > 100) {
+      Found.Lost = true;
+      return;
+    }
     const ir::Expr &X = P.Code.Exprs[E];
     bool Wraps = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Module &&
                  !StringRef(P.Code.type(E).Name).contains("AnyModule") &&
                  !StringRef(P.Code.type(E).Name).contains("Sequential");
     if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) {
+      Found.Vars.insert(X.Var);
+      std::vector<ir::ExprId> From = givenTo(X.Var);
+      bool Param = X.Var != None && P.Code.Vars[X.Var].Param;
+      Found.Lost |= Param && From.empty();
       if (auto It = ModuleInits.find(X.Var); It != ModuleInits.end())
-        for (ir::ExprId Init : It->second)
-          Self(Self, Init);
+        llvm::append_range(From, It->second);
+      for (ir::ExprId Init : From)
+        Self(Self, Init);
     } else if (X.Kind == ExprKind::Cast || X.Kind == ExprKind::Unary) {
       if (!X.Args.empty())
         Self(Self, X.Args[0]);
@@ -47,25 +153,39 @@ std::vector<ir::ExprId> Interpreter::constructions(ir::ExprId Module) const {
     } else if (X.Kind == ExprKind::Construct || StringRef(X.Name).starts_with("std::make_")) {
       bool Null = X.Args.size() == 1 && P.Code.type(X.Args[0]).Name == "std::nullptr_t";
       if (!Null && P.Code.type(E).Kind == TypeKind::Module)
-        Found.push_back(E);
+        Found.Made.push_back(E);
     } else if (X.Kind == ExprKind::Call && !X.Args.empty() &&
                (X.Name == "std::move" || X.Name == "std::forward" || X.Name == "std::ref")) {
       Self(Self, X.Args[0]);
     } else if (X.Kind == ExprKind::Call) {
       // A function of the program that makes it.
-      for (ir::FuncId F : P.bodies(X))
+      std::vector<ir::FuncId> Bodies = P.bodies(X);
+      for (ir::FuncId F : Bodies)
         for (ir::ExprId Returned : P.returned(F))
           Self(Self, Returned);
+      if (Bodies.empty() && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module)
+        Self(Self, X.Object); // `loss.get()`
+      else
+        Found.Lost |= Bodies.empty();
+    } else if (X.Kind == ExprKind::Conditional) {
+      Self(Self, X.Args[1]);
+      Self(Self, X.Args[2]);
+    } else if (X.Kind == ExprKind::Index) {
+      Found.Lost = true;
     }
   };
   Follow(Follow, Module);
   return Found;
 }
 
-/// Whether any construction of the module mentions an option or a constant.
+std::vector<ir::ExprId> Interpreter::constructions(ir::ExprId Module) const { return origins(Module).Made; }
+
+/// Whether any construction of the module, or what is set in it later, mentions an option or a constant.
 bool Interpreter::saysAnywhere(ir::ExprId Module, const char *Text) const {
+  Origins From = origins(Module);
   return mentions(Module, Text) ||
-         llvm::any_of(constructions(Module), [&](ir::ExprId Made) { return mentions(Made, Text); });
+         llvm::any_of(From.Made, [&](ir::ExprId Made) { return mentions(Made, Text); }) ||
+         llvm::any_of(From.Vars, [&](ir::VarId Var) { return saysSetter(Var, Text, None); });
 }
 
 /// Whether the module was made with `.option(true)`.

@@ -94,7 +94,7 @@ Interpreter::Arguments Interpreter::arguments(const OperationRow &Row, llvm::Arr
       return;
     Positions.push_back(std::move(Items));
   };
-  (void)mentions(Given.empty() ? None : Given[0], "", 0); // fills OptionCalls
+  readSettings();
   for (ir::ExprId Arg : Given)
     Add(Arg, 8);
   for (size_t I = 0; I != Positions.size() && I != Row.Parameters.size(); ++I)

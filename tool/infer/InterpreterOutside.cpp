@@ -21,6 +21,8 @@ static bool isOutside(StringRef Name) {
       .Cases("std::chrono::_V2::system_clock::now", "std::chrono::_V2::steady_clock::now", true)
       .Cases("std::chrono::_V2::high_resolution_clock::now", "std::chrono::high_resolution_clock::now", true)
       .Cases("getpid", "gettid", "std::this_thread::get_id", "torch::seed", "at::seed", true)
+      .Cases("gettimeofday", "clock_gettime", "timespec_get", "std::timespec_get", "gethostname", true)
+      .Cases("getrandom", "getentropy", "getppid", true)
       .Cases("at::detail::getNonDeterministicRandom", "c10::detail::getNonDeterministicRandom", true)
       .Default(false);
 }
@@ -81,7 +83,7 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
     note("outside-entropy", E, V, "differs between processes");
 }
 
-/// Standard input and signals: what one process has or sees.
+/// Standard input, the terminal and signals: what one process has or sees.
 void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
   StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
   auto Input = [&](ir::ExprId Of) {
@@ -90,6 +92,14 @@ void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
            StringRef(P.Code.type(P.unconverted(Of)).Name).contains("istream");
   };
   bool Reads = Name == ">>" || Name == "operator>>" || Name == "getline" || Name == "read";
+  bool Keys = X.Object == None && (Name == "getchar" || Name == "getch" || X.Name == "cv::waitKey" ||
+                                   X.Name == "cv::pollKey" || Name == "scanf");
+  if (Keys && !Statements.count(E))
+    note("one-process", E, Value(),
+         "asks for a key, which one process gets: let the ranks agree on it, `key = accelerator.broadcast(key)`");
+  if (X.Object == None && (Name == "isatty" || Name == "ioctl"))
+    note("one-process", E, Value(),
+         "asks for the terminal, which a launcher's ranks don't have: don't let the training depend on it");
   if (Reads && ((X.Object != None && Input(X.Object)) ||
                 llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && Input(Arg); })))
     note("one-process", E, Value(),
@@ -136,8 +146,13 @@ void Interpreter::writesOutside(const ir::Expr &X) {
 
 /// Follows what comes from outside through expressions, to the seeds of generators.
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
+  StringRef Name = X.Name, Type = P.Code.type(E).Name;
   if (X.Kind == ExprKind::Call && (isOutside(X.Name) || isQuery(X.Name))) {
     V.Outside = true;
+    for (ir::ExprId Arg : X.Args) // `gettimeofday(&now, nullptr)`, `gethostname(name, sizeof name)`
+      if (const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)]; isOutside(Name))
+        if (std::optional<Location> L = lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : Arg))
+          Current[*L].Outside = true;
     return;
   }
   if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Binary)
@@ -146,7 +161,6 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     V.Outside = true;
     return;
   }
-  StringRef Name = X.Name, Type = P.Code.type(E).Name;
   if ((X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct) &&
       (P.callee(X) != None || Name.starts_with("accelerate::")))
     return; // the body tells

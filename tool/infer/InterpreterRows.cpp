@@ -425,6 +425,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (std::optional<Location> L = lvalue(X.Object))
       Current[*L].Trained = true;
 
+  if (Op && *Op == Operation::ClassLoss && Operands.size() > 2)
+    Operands.resize(2); // the third are weights of classes
   // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.
   bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
   // An index with the rows of what it picks from.

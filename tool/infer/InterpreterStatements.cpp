@@ -421,6 +421,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
     case LoopMode::Switch:
     case LoopMode::Plain:
       Item = eval(S.Value);
+      if (L.Loader == None && listsRows(S.Value, Item)) // one row each time, which no batch's rules are for
+        note("row-loop", S.Value, Item, rowLoop(Id));
       if (P.Taught.isLoader(P.Code.type(S.Value).Name)) { // a batch of a loader that was taught
         Filled.insert(Item.Rows = named("l:" + spelled(S.Value)));
       } else if (const ir::Type &T = P.Code.typeOf(S.Var); T.Reference && !T.Const && writesTo(S.Children[0], S.Var)) {

@@ -59,14 +59,41 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
   }
 }
 
-/// `file.write(reinterpret_cast<const char *>(&x), sizeof(x))`: prints what lies there.
+/// The tensor that `t.data_ptr()` points into.
+static ir::ExprId pointee(const Program &P, ir::ExprId Address) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
+  return X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("at::Tensor") &&
+                 StringRef(X.Name).contains("data_ptr")
+             ? X.Object
+             : None;
+}
+
+/// `file.write(reinterpret_cast<const char *>(&x), sizeof(x))`, `fwrite(t.data_ptr(), …)`: prints what lies there.
 void Interpreter::writesBytes(ir::ExprId Address) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
-  if (X.Kind != ExprKind::Unary || X.Name != "&")
+  ir::ExprId Tensor = pointee(P, Address);
+  ir::ExprId Of = Tensor != None                                ? Tensor
+                  : X.Kind == ExprKind::Unary && X.Name == "&" ? X.Args[0]
+                  : X.Kind == ExprKind::Ref                    ? P.unconverted(Address)
+                                                               : None;
+  if (Of == None)
     return;
-  notWhole("its loop prints", X.Args[0]);
-  if (Value V = eval(X.Args[0]); !V.replicated() && V.Kind != Placement::Own)
-    note("rank-local-use", X.Args[0], V, "is written, but is " + inWords(V));
+  notWhole("its loop prints", Of);
+  Value V = eval(Of);
+  if (V.replicated() || V.Kind == Placement::Own || (Tensor != None && gathered(Tensor, V)))
+    return;
+  note("rank-local-use", Of, V, "is written, but is " + inWords(V));
+}
+
+/// Rows whose address goes to a function that isn't seen: it finds this rank's there.
+void Interpreter::passesAddress(const ir::Expr &X, ir::ExprId Address) {
+  StringRef Name = X.Name;
+  ir::ExprId Tensor = pointee(P, Address);
+  if (Tensor == None || X.Kind != ExprKind::Call || X.Object != None || Name.starts_with("std::") ||
+      Name.starts_with("mem"))
+    return;
+  if (Value V = eval(Tensor); !V.replicated() && V.Kind != Placement::Own)
+    note("rank-local-use", Tensor, V, "is passed to `" + X.Name + "`, but is " + inWords(V));
 }
 
 } // namespace migrate

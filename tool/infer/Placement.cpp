@@ -13,6 +13,14 @@ void addEdges(Value &To, const Value &From) {
   To.Edges = std::move(Both);
 }
 
+void addFuncs(Value &To, const Value &From) {
+  if (From.Funcs.empty())
+    return;
+  std::vector<ir::FuncId> Both;
+  std::set_union(To.Funcs.begin(), To.Funcs.end(), From.Funcs.begin(), From.Funcs.end(), std::back_inserter(Both));
+  To.Funcs = std::move(Both);
+}
+
 void joinRows(Value &To, const Value &From) {
   if (To.Rows != From.Rows)
     To.Rows = 0;
@@ -82,6 +90,8 @@ Value join(const Value &A, const Value &B) {
     return agreed(A, B);
   Value V = A.Kind == B.Kind ? agreed(joinPlacements(A, B), B) : joinPlacements(A, B);
   V.Nothing = A.Nothing && B.Nothing;
+  addFuncs(V, A);
+  addFuncs(V, B);
   if (A.Kind == Placement::Zero || B.Kind == Placement::Zero)
     return V; // an accumulator before its first addition
   takeRows(V, A, B);

@@ -66,7 +66,7 @@ struct Value {
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
   uint32_t Batch = ir::None;        ///< a batch, or a field of it, as the loader of this object handed it out
-  ir::FuncId Func = ir::None;       ///< a lambda
+  std::vector<ir::FuncId> Funcs;    ///< of a lambda, a pointer to a function: what it may be
   ir::ExprId Source = ir::None;     ///< where the placement was born, for evidence
   ir::ExprId AssignedBy = ir::None; ///< the right-hand side that a variable got it from
   std::string Why;                  ///< of Unknown
@@ -133,12 +133,14 @@ struct Value {
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows &&
            Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
-           Listed == O.Listed && Nothing == O.Nothing;
+           Listed == O.Listed && Nothing == O.Nothing && Funcs == O.Funcs;
   }
 };
 
 /// Adds the places where `From` could be cut to those of `To`.
 void addEdges(Value &To, const Value &From);
+/// Adds the functions that `From` may be to those that `To` may be.
+void addFuncs(Value &To, const Value &From);
 /// Gives `To` what two values that it is made of know of their rows, edges and origin.
 void takeRows(Value &To, const Value &A, const Value &B);
 /// Adds what `From` knows of them to what `To` knows.

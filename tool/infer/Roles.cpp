@@ -355,7 +355,7 @@ void Roles::findOptimizers() {
 }
 
 /// Optimizers that are made in place: `opt.emplace(net->parameters(), 0.1)`, `opt.reset(new SGD(net->parameters(),
-/// 0.1))`, `opts.push_back(std::make_unique<SGD>(net->parameters(), 0.1))`.
+/// 0.1))`, `opts.push_back(std::make_unique<SGD>(net->parameters(), 0.1))`; and what is given to one later.
 void Roles::findOptimizersPut() {
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
     P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
@@ -366,7 +366,7 @@ void Roles::findOptimizersPut() {
       StringRef Name = StringRef(X.Name).rsplit("::").second;
       bool Appends = Name == "push_back" || Name == "emplace_back";
       if (X.Kind != ExprKind::Call || X.Object == None || P.Code.Exprs[X.Object].Var == None || X.Args.empty() ||
-          !(Appends || Name == "emplace" || Name == "reset"))
+          !(Appends || Name == "emplace" || Name == "reset" || Name == "add_param_group"))
         return;
       bool Held = P.Code.type(X.Object).Kind == TypeKind::Optimizer; // by a smart pointer, an optional
       StringRef List = P.Code.type(X.Object).Name;

@@ -45,6 +45,7 @@ public:
   /// all ranks.
   bool ofModel(ir::ExprId E) const;
   bool reachesBackward(ir::StmtId S) const;
+  bool demonstrates(ir::ExprId Loss) const;
 
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;
@@ -71,6 +72,7 @@ private:
   void findUpdatesByHand();
   bool tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen);
   bool trainedByHand(ir::VarId V);
+  bool onlyLookedAt(ir::VarId V) const;
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
 
   const Program &P;

@@ -8,6 +8,7 @@
 #include "infer/Roles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include <functional>
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -108,12 +109,86 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
     }
   }
   if (Kind == TypeKind::Tensor && Leaf)
-    return trainedByHand(V);
+    return onlyLookedAt(V) || trainedByHand(V);
   if (S.Value != None && !(Any && P.Code.Exprs[S.Value].Args.empty())) {
     Any = true;
     Found &= tracesToParameters(S.Value, Seen);
   }
   return Any && Found;
+}
+
+/// Whether a leaf tensor is never written to, nor handed on to what may: one whose gradient is shown, not trained.
+bool Roles::onlyLookedAt(ir::VarId V) const {
+  bool Writes = false;
+  auto Names = [&](ir::ExprId E) { // `w`, `w.data()`, `w[0]`, `w.grad()`
+    for (; E != None;) {
+      const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+      if (X.Kind == ExprKind::Ref)
+        return X.Var == V;
+      E = X.Object != None ? X.Object : X.Kind == ExprKind::Unary && !X.Args.empty() ? X.Args[0] : None;
+    }
+    return false;
+  };
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size() && !Writes; ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    bool Setter = Name.ends_with("_") && Name != "requires_grad_";
+    if (X.Kind == ExprKind::Assign)
+      Writes |= Names(X.Args[0]);
+    else if (X.Kind == ExprKind::Lambda)
+      Writes = true; // which may name it
+    else if (X.Kind == ExprKind::Call && X.Object != None && (Setter || Name == "set_data" || Name == "mutable_grad"))
+      Writes |= Names(X.Object);
+    // Lists of parameters, functions of the program, what isn't a tensor's operation.
+    bool Holds = X.Kind == ExprKind::List || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Unary ||
+                 (X.Kind == ExprKind::Call && (!P.bodies(X).empty() || !StringRef(X.Name).starts_with("at::")));
+    bool Prints = StringRef(X.Name).contains("operator<<");
+    if (Holds && !Prints)
+      for (ir::ExprId Arg : X.Args)
+        Writes |= Arg != None && P.Code.type(Arg).Kind == TypeKind::Tensor && P.unconverted(E) == E && Names(Arg) &&
+                  !(X.Kind == ExprKind::Unary && X.Name != "&");
+  }
+  return !Writes;
+}
+
+/// Whether a loss is made of tensors alone that nothing trains: autograd is shown, not used.
+bool Roles::demonstrates(ir::ExprId Loss) const {
+  std::set<ir::ExprId> Seen;
+  std::set<ir::VarId> Vars;
+  std::set<ir::FuncId> Functions;
+  bool Trains = false;
+  std::function<void(ir::ExprId)> Look = [&](ir::ExprId Whole) {
+    P.forEachExpr(Whole, [&](ir::ExprId E) {
+      if (Trains || !Seen.insert(E).second)
+        return;
+      const ir::Expr &X = P.Code.Exprs[E];
+      TypeKind Kind = P.Code.type(E).Kind;
+      Trains |= Kind == TypeKind::Module || Kind == TypeKind::Optimizer || X.Kind == ExprKind::This ||
+                X.Kind == ExprKind::Field || X.Kind == ExprKind::Lambda;
+      for (ir::FuncId F : P.bodies(X))
+        if (Functions.insert(F).second) {
+          Trains |= !P.Code.Functions[F].Record.empty();
+          P.forEachExprIn(P.Code.Functions[F].Body, Look);
+        }
+      if (X.Kind != ExprKind::Ref || X.Var == None || !Vars.insert(X.Var).second)
+        return;
+      const auto &V = P.Code.Vars[X.Var];
+      Trains |= V.Global || Models.count(find(X.Var)) != 0 || Kind == TypeKind::Container;
+      for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
+        const ir::Expr &Y = P.Code.Exprs[Other];
+        if (Y.Kind == ExprKind::Assign && P.Code.Exprs[P.unconverted(Y.Args[0])].Var == X.Var)
+          Look(Y.Args[1]);
+        for (ir::FuncId F : V.Param ? P.bodies(Y) : std::vector<ir::FuncId>())
+          if (auto It = llvm::find(P.Code.Functions[F].Params, X.Var); It != P.Code.Functions[F].Params.end())
+            if (size_t I = It - P.Code.Functions[F].Params.begin(); I < Y.Args.size() && Y.Args[I] != None)
+              Look(Y.Args[I]);
+      }
+      if (auto It = Init.find(X.Var); It != Init.end())
+        Look(It->second);
+    });
+  };
+  Look(Loss);
+  return !Trains && llvm::none_of(Vars, [&](ir::VarId V) { return !P.Code.Vars[V].Param && !onlyLookedAt(V); });
 }
 
 bool Roles::ofModel(ir::ExprId E) const {

@@ -275,13 +275,37 @@ std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
               : "";
 }
 
+/// Whether a pointer is a parameter that every call leaves empty: of the instantiation of a function for training and
+/// evaluation that evaluates.
+bool Deriver::isNull(ir::ExprId Pointer) const {
+  ir::VarId Var = expr(P.unconverted(Pointer)).Var;
+  if (Var == None || !P.Code.Vars[Var].Param)
+    return false;
+  bool Called = false, Given = false;
+  for (const ir::Expr &X : P.Code.Exprs) {
+    if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
+      continue;
+    for (ir::FuncId Fn : P.bodies(X)) {
+      const std::vector<ir::VarId> &Params = P.Code.Functions[Fn].Params;
+      auto It = llvm::find(Params, Var);
+      if (It == Params.end())
+        continue;
+      Called = true;
+      size_t I = It - Params.begin();
+      ir::ExprId Arg = I < X.Args.size() ? X.Args[I] : None;
+      Given |= Arg == None || P.Code.type(P.unconverted(Arg)).Name != "std::nullptr_t";
+    }
+  }
+  return Called && !Given;
+}
+
 void Deriver::refusals() {
   // A step of an optimizer whose making wasn't found: its gradients would not be reduced.
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
     const ir::Expr &X = expr(E);
     if (X.Kind != ExprKind::Call || X.Object == None || !StringRef(X.Name).ends_with("::step") ||
         P.Code.type(X.Object).Kind != TypeKind::Optimizer || !F.Reached.count(functionOf(E)) ||
-        Prepared.count(R.object(X.Object)))
+        Prepared.count(R.object(X.Object)) || isNull(X.Object))
       continue;
     Out.add(factAt("unprepared-optimizer", "place", E));
   }
