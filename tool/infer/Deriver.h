@@ -72,6 +72,7 @@ private:
   void leavesOut(ir::FuncId Fn);
   bool isGet(ir::FuncId Fn) const;
   std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;
+  std::string withCuts(ir::ExprId E);
   void metrics();
   bool isNull(ir::ExprId Pointer) const;
   void refusals();

@@ -410,10 +410,10 @@ private:
   mutable std::map<ir::FuncId, Body> Bodies;
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
-  mutable std::map<ir::VarId, std::vector<ir::ExprId>> Given; ///< what parameters are given, by any call
+  mutable std::map<ir::VarId, std::vector<ir::ExprId>> Given;       ///< what parameters are given, by any call
   mutable bool SettingsKnown = false;
-  mutable std::set<ir::ExprId> SetUnderIf; ///< setters of options under a condition
-  mutable bool SaidUnderIf = false;        ///< what was asked for was found in one of these
+  mutable std::set<ir::ExprId> SetUnderIf;    ///< setters of options under a condition
+  mutable bool SaidUnderIf = false;           ///< what was asked for was found in one of these
   std::map<ir::ExprId, ir::FuncId> CoercedIn; ///< the function that ran when a coercion was recorded
   std::map<ir::ExprId, ir::FuncId> GathersIn; ///< the innermost function around it that can be given all rows
   std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called

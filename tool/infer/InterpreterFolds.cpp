@@ -123,8 +123,8 @@ bool Interpreter::ofStep(const Location &L) const {
 /// In a loop over the items of a batch, the `x` of `l + x`.
 ir::ExprId Interpreter::addedTo(const Location &L, ir::ExprId Sum) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(Sum)];
-  if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects ||
-      X.Kind != ExprKind::Binary || X.Name != "+" || namedIn(P, X.Args[0]) == None || lvalue(X.Args[0]) != L)
+  if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects || X.Kind != ExprKind::Binary ||
+      X.Name != "+" || namedIn(P, X.Args[0]) == None || lvalue(X.Args[0]) != L)
     return None;
   return X.Args[1];
 }

@@ -18,6 +18,7 @@ bool Interpreter::repeatable(ir::ExprId E) const {
   case ExprKind::Field:
   case ExprKind::Literal:
   case ExprKind::This:
+  case ExprKind::Binary:
     break;
   case ExprKind::List:
   case ExprKind::Construct:
@@ -60,7 +61,10 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
   std::vector<ir::ExprId> Weights(X.Args.begin() + std::min<size_t>(2, X.Args.size()), X.Args.end());
   if (In.Maker != None)
     Weights = {In.Maker};
-  if (X.Args.size() < 2 || !repeatable(X.Args[1]) ||
+  bool Cut = false; // along another dimension, or of rows that are named otherwise
+  if (X.Args.size() > 1)
+    P.forEachExpr(X.Args[1], [&](ir::ExprId Sub) { Cut |= OwnRows.count(Sub) || (Cuts.count(Sub) && Cuts[Sub] != 0); });
+  if (X.Args.size() < 2 || Cut || !repeatable(X.Args[1]) ||
       !llvm::all_of(Weights, [&](ir::ExprId W) { return repeatable(W); }))
     return Value::unknown("is a mean weighted by class or index; give its target and its weights names", E);
   if (!coerce(E, "class-weight", Result))
@@ -75,8 +79,13 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
 Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
   if (In.Tensors.size() > 1 && realigned(In.Tensors[0], In.Tensors[1]))
     return Value::of(Placement::Replicated, E);
+  std::vector<Value> Beside = In.Values;
+  // ATen's kernels squeeze both: `[B, 1]` beside `[B]` is row by row (aten/src/ATen/native/Loss.cpp).
+  auto ByRows = [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim == 0; };
+  if (X.Name == "at::binary_cross_entropy" && Beside.size() > 1 && ByRows(Beside[0]) && ByRows(Beside[1]))
+    Beside[1].takeRank(Beside[0]);
   Value Rows = Row.Kind == Operation::Loss
-                   ? besideRows(In.Values, E)
+                   ? besideRows(Beside, E)
                    : contract(Row.Signatures, Row.Of, featured(Row.Signatures, In.Tensors, E), E, X.Name);
   if (Rows.replicated())
     drawn(E, /*Rows=*/false);
@@ -91,7 +100,7 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   if (Rows.Kind != Placement::Sharded)
     return Rows;
   if (In.Maker != None && origins(In.Maker).Lost)
-    return Value::unknown("is a loss whose options aren't seen; make its module where it is used", E);
+    return Value::unknown("has options that aren't seen; make its module where it is used", E);
   // Only losses over classes divide by the weights of the rows that they were given.
   bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
   if (Row.parameter("ignore_index") && In.Maker == None && X.Args.size() > 2) { // (input, target, weight, …, index, …)

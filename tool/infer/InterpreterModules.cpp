@@ -43,8 +43,7 @@ void Interpreter::readSettings() const {
   };
   auto IsSetter = [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
-    return X.Kind == ExprKind::Call && X.Object != None &&
-           StringRef(P.Code.type(X.Object).Name).contains("Options");
+    return X.Kind == ExprKind::Call && X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("Options");
   };
   for (const auto &[Id, F] : R.FunctionOf) {
     if (P.Code.Stmts[Id].Kind != ir::StmtKind::If)
@@ -109,9 +108,8 @@ bool Interpreter::saysSetter(ir::VarId Object, const char *Text, ir::ExprId But)
   return It != OptionCalls.end() && llvm::any_of(It->second, [&](ir::ExprId Call) {
            const ir::Expr &X = P.Code.Exprs[Call];
            bool Says = StringRef(X.Name).rsplit("::").second == Text ||
-                       (Call != But && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
-                          return Arg != None && mentions(Arg, Text, 0);
-                        }));
+                       (Call != But &&
+                        llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && mentions(Arg, Text, 0); }));
            SaidUnderIf |= Says && SetUnderIf.count(Call);
            return Says;
          });
@@ -183,8 +181,7 @@ std::vector<ir::ExprId> Interpreter::constructions(ir::ExprId Module) const { re
 /// Whether any construction of the module, or what is set in it later, mentions an option or a constant.
 bool Interpreter::saysAnywhere(ir::ExprId Module, const char *Text) const {
   Origins From = origins(Module);
-  return mentions(Module, Text) ||
-         llvm::any_of(From.Made, [&](ir::ExprId Made) { return mentions(Made, Text); }) ||
+  return mentions(Module, Text) || llvm::any_of(From.Made, [&](ir::ExprId Made) { return mentions(Made, Text); }) ||
          llvm::any_of(From.Vars, [&](ir::VarId Var) { return saysSetter(Var, Text, None); });
 }
 

@@ -72,7 +72,7 @@ static ir::ExprId pointee(const Program &P, ir::ExprId Address) {
 void Interpreter::writesBytes(ir::ExprId Address) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
   ir::ExprId Tensor = pointee(P, Address);
-  ir::ExprId Of = Tensor != None                                ? Tensor
+  ir::ExprId Of = Tensor != None                               ? Tensor
                   : X.Kind == ExprKind::Unary && X.Name == "&" ? X.Args[0]
                   : X.Kind == ExprKind::Ref                    ? P.unconverted(Address)
                                                                : None;

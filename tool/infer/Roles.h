@@ -72,7 +72,7 @@ private:
   void findUpdatesByHand();
   bool tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen);
   bool trainedByHand(ir::VarId V);
-  bool onlyLookedAt(ir::VarId V) const;
+  bool onlyLookedAt(ir::VarId V, int Depth = 0) const;
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
 
   const Program &P;

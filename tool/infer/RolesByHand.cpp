@@ -118,8 +118,8 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
 }
 
 /// Whether a leaf tensor is never written to, nor handed on to what may: one whose gradient is shown, not trained.
-bool Roles::onlyLookedAt(ir::VarId V) const {
-  bool Writes = false;
+bool Roles::onlyLookedAt(ir::VarId V, int Depth) const {
+  bool Writes = Depth > 8;
   auto Names = [&](ir::ExprId E) { // `w`, `w.data()`, `w[0]`, `w.grad()`
     for (; E != None;) {
       const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
@@ -139,9 +139,13 @@ bool Roles::onlyLookedAt(ir::VarId V) const {
       Writes = true; // which may name it
     else if (X.Kind == ExprKind::Call && X.Object != None && (Setter || Name == "set_data" || Name == "mutable_grad"))
       Writes |= Names(X.Object);
-    // Lists of parameters, functions of the program, what isn't a tensor's operation.
+    for (ir::FuncId F : P.bodies(X))
+      for (size_t I = 0; I < std::min(P.Code.Functions[F].Params.size(), X.Args.size()); ++I)
+        if (X.Args[I] != None && P.Code.type(X.Args[I]).Kind == TypeKind::Tensor && Names(X.Args[I]))
+          Writes |= !onlyLookedAt(P.Code.Functions[F].Params[I], Depth + 1);
+    // Lists of parameters, what isn't a tensor's operation.
     bool Holds = X.Kind == ExprKind::List || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Unary ||
-                 (X.Kind == ExprKind::Call && (!P.bodies(X).empty() || !StringRef(X.Name).starts_with("at::")));
+                 (X.Kind == ExprKind::Call && P.bodies(X).empty() && !StringRef(X.Name).starts_with("at::"));
     bool Prints = StringRef(X.Name).contains("operator<<");
     if (Holds && !Prints)
       for (ir::ExprId Arg : X.Args)
@@ -188,7 +192,7 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
     });
   };
   Look(Loss);
-  return !Trains && llvm::none_of(Vars, [&](ir::VarId V) { return !P.Code.Vars[V].Param && !onlyLookedAt(V); });
+  return !Trains && llvm::none_of(Vars, [&](ir::VarId V) { return !onlyLookedAt(V); });
 }
 
 bool Roles::ofModel(ir::ExprId E) const {

@@ -279,8 +279,14 @@ bool Deriver::preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const 
       continue;
     Here = true;
     const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
-    for (size_t I = llvm::find(Block, S) - Block.begin() + 1; I < Block.size(); ++I)
-      Behind |= Block[I] != None && P.Code.Stmts[Block[I]].Kind != StmtKind::If && contains(Block[I], O.Statement);
+    bool Trained = false; // by another optimizer, in front of this one
+    for (size_t I = llvm::find(Block, S) - Block.begin() + 1; I < Block.size() && !Trained; ++I) {
+      if (Block[I] == None)
+        continue;
+      bool Holds = contains(Block[I], O.Statement);
+      Behind |= Holds && P.Code.Stmts[Block[I]].Kind != StmtKind::If;
+      Trained = !Behind && trains(Block[I]) && touches(Block[I], {Model});
+    }
   }
   if (Here)
     return Behind;

@@ -53,6 +53,22 @@ void Deriver::training() {
   }
 }
 
+/// An expression's text, in which batches are this rank's rows as in the expression itself.
+std::string Deriver::withCuts(ir::ExprId E) {
+  ir::Range Whole = expr(E).Where;
+  std::string Source = Text(Whole);
+  std::map<uint32_t, uint32_t> Cuts; // by where they begin
+  P.forEachExpr(E, [&](ir::ExprId Sub) {
+    if (F.Cuts.count(Sub))
+      Cuts[expr(Sub).Where.Begin] = expr(Sub).Where.End;
+  });
+  for (const auto &[Begin, End] : llvm::reverse(Cuts)) {
+    Source.insert(End - Whole.Begin, ")");
+    Source.insert(Begin - Whole.Begin, "accelerator.shard(");
+  }
+  return Source;
+}
+
 void Deriver::metrics() {
   for (const auto &[E, How] : F.Coercions) {
     if (!keepsWhole(How) && F.ambiguous(E, How)) {
@@ -67,7 +83,7 @@ void Deriver::metrics() {
       ir::ExprId Target = It->second.first;
       if (moves(Target)) // the move goes away
         Target = expr(Target).Object;
-      std::string Weights = Text(expr(Target).Where);
+      std::string Weights = withCuts(Target);
       for (ir::ExprId W : It->second.second)
         Weights += ", " + Text(expr(W).Where);
       M.Texts["weights"] = Weights;
