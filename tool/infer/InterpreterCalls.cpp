@@ -90,6 +90,13 @@ static bool isPrint(StringRef Name) {
   return Names.contains(Name);
 }
 
+/// A number drawn by the standard library.
+static bool isDraw(const ir::Expr &X) {
+  StringRef Name = X.Name;
+  return Name == "rand" || Name == "std::rand" || Name == "drand48" ||
+         (Name.ends_with("operator()") && (Name.contains("_distribution") || Name.contains("_engine")));
+}
+
 bool isCollecting(StringRef Name) {
   return Name.ends_with("::push_back") || Name.ends_with("::emplace_back") || Name.ends_with("::push") ||
          Name.ends_with("::insert") || Name.ends_with("::emplace") || Name.ends_with("::append");
@@ -119,6 +126,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
         intoModel(Arg, eval(Arg));
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
+  if (isDraw(X) && llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; }))
+    notWhole("it draws random numbers, the same on each rank", E);
   if (isBackward(X)) {
     backward(E, X);
     return Value::of(Placement::Replicated, E);
