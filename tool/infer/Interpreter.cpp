@@ -485,7 +485,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return assign(E, X);
   case ExprKind::Index: {
     Value V = eval(X.Object);
-    if (X.Args.size() == 1 && isRow(X, X.Args[0], V))
+    if (X.Args.size() == 1 && (isRow(X, X.Args[0], V) || cutWithFold(X, V)))
       return Value::of(Placement::Own, E);
     for (ir::ExprId Arg : X.Args) {
       Value Index = eval(Arg);

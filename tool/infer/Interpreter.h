@@ -293,6 +293,8 @@ private:
   std::string rowLoop(ir::StmtId S) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
   bool ofStep(const Location &L) const;
+  bool isOwnRow(ir::ExprId To);
+  bool cutWithFold(const ir::Expr &X, const Value &V);
   ir::ExprId addedTo(const Location &L, ir::ExprId Sum);
   bool listsRows(ir::ExprId E, const Value &V) const;
   std::optional<Value> listed(const Location &L, const Value &Item);

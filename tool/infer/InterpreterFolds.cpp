@@ -103,6 +103,32 @@ bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const 
   return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
 }
 
+/// Cuts what a fold over a cut batch reads the same row of: `reward[row]` beside `state.size(0)`.
+bool Interpreter::cutWithFold(const ir::Expr &X, const Value &V) {
+  if (!V.replicated() || V.Rows <= NoRows || V.Trained || P.Code.type(X.Object).Kind != ir::TypeKind::Tensor)
+    return false;
+  ir::VarId Var = namedIn(P, X.Args[0]);
+  auto Fold = llvm::find_if(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
+  const Loop *Step = stepLoop();
+  if (Var == None || Fold == Loops.end() || !Step)
+    return false;
+  const ir::Expr &Bound = P.Code.Exprs[P.unconverted(P.Code.Exprs[P.Code.Stmts[Fold->Statement].Value].Args[1])];
+  auto Batch = Last.find(Bound.Kind == ExprKind::Call ? Bound.Object : None);
+  return Batch != Last.end() && Batch->second.Kind == Placement::Sharded && Batch->second.Rows == V.Rows &&
+         cut(cutPoint(X.Object, *Step), Step->Statement);
+}
+
+/// Whether `To` is in the row of a batch that a fold is at, `target[row][action]`: what is written there stays in it.
+bool Interpreter::isOwnRow(ir::ExprId To) {
+  for (ir::ExprId At = To; At != None && P.Code.Exprs[At].Kind == ExprKind::Index; At = P.Code.Exprs[At].Object) {
+    const ir::Expr &X = P.Code.Exprs[At];
+    std::optional<Location> L = lvalue(X.Object);
+    if (X.Args.size() == 1 && L && ofStep(*L) && isRow(X, X.Args[0], eval(X.Object)))
+      return true;
+  }
+  return false;
+}
+
 /// Whether the items of `V` are the rows of a batch: of a loader that doesn't stack them, or collected in a fold.
 bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
   StringRef Type = P.Code.type(E).Name;

@@ -154,6 +154,7 @@ bool Interpreter::isPart(ir::ExprId E) const {
 Value Interpreter::withPart(const Value &Whole, const Value &Part) {
   Value V = join(Whole, Part);
   V.Rows = Whole.Rows;
+  V.takeRank(Whole); // `states[i] = state`
   return V;
 }
 
@@ -420,6 +421,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       eval(Sub);
   if (!L)
     eval(To);
+  if (L && (V.Kind == Placement::Own || V.replicated()) && isOwnRow(To))
+    return V;
   if (astray(L))
     elsewhere(E, From, V, /*Changes=*/false);
   if (!L)
@@ -431,6 +434,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       Assigned.insert(From);
     if (V.reducible() && CoerceAtAssign.count(From))
       V = demandReplicated(From, V, "kept beyond its step");
+    else if (From != None && V.reducible() && isPart(To)) // `losses[i] = loss`
+      V = nonLinear(V, From, "kept beyond its step");
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
     else if (From != None && Target.Kind == ExprKind::Ref && P.Code.type(To).Kind == TypeKind::Bool)
