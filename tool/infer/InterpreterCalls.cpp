@@ -325,6 +325,12 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     V.setRank(Args[0].Rank);
     return V;
   }
+  if (Name == "all_gather" && !Args.empty()) { // all rows, for a loss that couples them
+    Value V = Args[0].replicated() ? Args[0] : Value::of(Placement::Replicated, E);
+    V.takeRank(Args[0]);
+    V.Trained |= Args[0].Kind == Placement::Sharded;
+    return V;
+  }
   if (Name == "shard") { // a migrated step on batches of the program's own
     if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
       Restart = true;
@@ -555,7 +561,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     } else if (X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("torch::optim::")) {
       intoModel(Arg, V); // `options.set_lr(…)`
     } else if (X.Kind == ExprKind::Call && X.Object == None && P.Code.type(E).Kind == TypeKind::Unknown &&
-               !StringRef(X.Name).starts_with("std::") && gathered(Arg, V)) {
+               !StringRef(X.Name).starts_with("std::") && !StringRef(X.Name).starts_with("torch::") &&
+               gathered(Arg, V)) {
       continue; // `cv::Mat`, made of all rows
     } else if ((V.Kind != Placement::Extent || P.Code.type(Arg).Kind == TypeKind::Container) &&
                Result.Kind != Placement::Unknown) {
