@@ -59,8 +59,11 @@ class ACCELERATE_API Accelerator : public Project {
   /// CUDA and has other ranks gets this rank's GPU, or the CPU if the job was forced onto it.
   torch::Device device(torch::Device original) const;
 
+  /// This process's number among all of the job, from 0: its rank. Accelerate's name for it.
   int64_t process_index() const;
+  /// Its number among those of its host, from 0; it takes the GPU of this number.
   int64_t local_process_index() const;
+  /// How many there are in all, on all hosts: 1 without a launcher.
   int64_t num_processes() const;
   bool is_main_process() const { return process_index() == 0; }
   bool is_local_main_process() const { return local_process_index() == 0; }
