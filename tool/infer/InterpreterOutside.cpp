@@ -97,6 +97,12 @@ void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
   if (Keys && !Statements.count(E))
     note("one-process", E, Value(),
          "asks for a key, which one process gets: let the ranks agree on it, `key = accelerator.broadcast(key)`");
+  bool Pipe = Name == "popen" || Name == "_popen" || Name == "freopen";
+  StringRef Mode = Pipe && X.Args.size() > 1 ? StringRef(P.Code.Exprs[P.unconverted(X.Args[1])].Name) : "";
+  if (X.Object == None && (Mode.contains('w') || Mode.contains('a')))
+    note("one-process", E, Value(),
+         "opens the same for each rank, and all of them write to it: let the main process alone do so, "
+         "`if (accelerator.is_main_process())`");
   if (X.Object == None && (Name == "isatty" || Name == "ioctl"))
     note("one-process", E, Value(),
          "asks for the terminal, which a launcher's ranks don't have: don't let the training depend on it");
