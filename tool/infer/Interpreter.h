@@ -31,7 +31,7 @@ struct Location {
 /// What the runs found out, in the program's terms. Facts for the rules are made of it.
 struct Findings {
   std::map<ir::ExprId, std::string> Coercions;              ///< mean, sum, share, mine, reduce
-  std::set<ir::ExprId> Satisfied;                           ///< replicated where one of these was asked for
+  std::set<ir::ExprId> WholeAddends;                        ///< replicated where they were added up
   std::set<ir::ExprId> WholeHere;                           ///< replicated on some path, asked for or not
   std::set<ir::ExprId> OwnAddends;                          ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, Value> Sinks;                        ///< why: the value that was coerced there
@@ -62,7 +62,7 @@ struct Findings {
   /// `mine` leaves numbers of one rank's own batch as they are.
   bool ambiguous(ir::ExprId E, const std::string &How) const {
     bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
-    return Satisfied.count(E) || (Sums && WholeHere.count(E)) || (How != "mine" && OwnAddends.count(E));
+    return WholeAddends.count(E) || (Sums && WholeHere.count(E)) || (How != "mine" && OwnAddends.count(E));
   }
 };
 
@@ -77,6 +77,8 @@ void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Int
 
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
+/// Whether a function draws a number from the standard library's generators.
+bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
 /// files.
 bool differsOrChanges(llvm::StringRef Name);
@@ -412,7 +414,6 @@ private:
   mutable std::map<ir::FuncId, Body> Bodies;
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
-  mutable std::map<ir::VarId, std::vector<ir::ExprId>> Given;       ///< what parameters are given, by any call
   mutable bool SettingsKnown = false;
   mutable std::set<ir::ExprId> SetUnderIf;    ///< setters of options under a condition
   mutable bool SaidUnderIf = false;           ///< what was asked for was found in one of these

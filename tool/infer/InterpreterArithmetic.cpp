@@ -175,7 +175,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     Addend = demandReplicated(AddendExpr, Addend, "added to an integer");
   // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
   if (Recording && AddendExpr != None && Addend.Kind == Placement::Replicated)
-    Out.Satisfied.insert(AddendExpr);
+    Out.WholeAddends.insert(AddendExpr);
   if (Recording && AddendExpr != None && Addend.Kind == Placement::Own)
     Out.OwnAddends.insert(AddendExpr);
   const Loop *Batches = nullptr;

@@ -90,9 +90,7 @@ static bool isPrint(StringRef Name) {
   return Names.contains(Name);
 }
 
-/// A number drawn by the standard library.
-static bool isDraw(const ir::Expr &X) {
-  StringRef Name = X.Name;
+bool drawsNumber(StringRef Name) {
   return Name == "rand" || Name == "std::rand" || Name == "drand48" ||
          (Name.ends_with("operator()") && (Name.contains("_distribution") || Name.contains("_engine")));
 }
@@ -126,7 +124,7 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
         intoModel(Arg, eval(Arg));
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
-  if (isDraw(X) && llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; }))
+  if (drawsNumber(X.Name) && llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; }))
     notWhole("it draws random numbers, the same on each rank", E);
   if (isBackward(X)) {
     backward(E, X);

@@ -99,7 +99,8 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Rows.setRank(0);
   if (Rows.Kind != Placement::Sharded)
     return Rows;
-  if (In.Maker != None && origins(In.Maker).Lost)
+  Origins From = In.Maker == None ? Origins() : origins(In.Maker);
+  if (From.Lost)
     return Value::unknown("has options that aren't seen; make its module where it is used", E);
   // Only losses over classes divide by the weights of the rows that they were given.
   bool Weighted = Row.parameter("ignore_index") && (Says("ignore_index") || Says("weight"));
@@ -112,10 +113,9 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   SaidUnderIf = false;
   bool PerRow = Says("None") || Says("kNone"), Sum = Says("Sum") || Says("kSum");
   bool Several = SaidUnderIf || (PerRow && Sum) || ((PerRow || Sum) && (Says("Mean") || Says("kMean")));
-  if (In.Maker != None && (PerRow || Sum)) // of several modules, each of which may be meant
-    Several |= llvm::any_of(origins(In.Maker).Made, [&](ir::ExprId Made) {
-      return Made != In.Maker && !mentions(Made, Sum ? "Sum" : "None") && !mentions(Made, Sum ? "kSum" : "kNone") &&
-             origins(In.Maker).Made.size() > 1;
+  if (From.Made.size() > 1 && (PerRow || Sum)) // each of which may be meant
+    Several |= llvm::any_of(From.Made, [&](ir::ExprId Made) {
+      return Made != In.Maker && !mentions(Made, Sum ? "Sum" : "None") && !mentions(Made, Sum ? "kSum" : "kNone");
     });
   if (Several)
     return Value::unknown("is a mean or a sum, which is decided where it runs", E);

@@ -21,11 +21,12 @@ std::vector<ir::ExprId> Interpreter::givenTo(ir::VarId Param) const {
       return I < F.Args.size() && F.Args[I] != None ? std::vector{F.Args[I]} : std::vector<ir::ExprId>();
     }
   }
-  auto It = Given.find(Param);
-  return It == Given.end() ? std::vector<ir::ExprId>() : It->second;
+  std::vector<ir::ExprId> Given = R.givenTo(Param);
+  llvm::erase(Given, None);
+  return Given;
 }
 
-/// Gathers what modules and options are set to: by assignments, by arguments, by setters.
+/// Gathers what modules and options are set to: by assignments, by setters.
 void Interpreter::readSettings() const {
   if (SettingsKnown)
     return;
@@ -64,12 +65,6 @@ void Interpreter::readSettings() const {
       Set(X.Object, E);
     if (X.Kind == ExprKind::Assign && IsSetter(X.Args[0])) // `options.reduction() = torch::kSum`
       Set(P.Code.Exprs[X.Args[0]].Object, E);
-    if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
-      continue;
-    for (ir::FuncId F : P.bodies(X))
-      for (size_t I = 0; I < std::min(P.Code.Functions[F].Params.size(), X.Args.size()); ++I)
-        if (X.Args[I] != None)
-          Given[P.Code.Functions[F].Params[I]].push_back(X.Args[I]);
   }
 }
 

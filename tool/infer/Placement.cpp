@@ -5,21 +5,18 @@
 
 namespace migrate {
 
-void addEdges(Value &To, const Value &From) {
-  if (To.Edges == From.Edges)
+/// Adds the items of one sorted list to those of another.
+template <typename T> static void addTo(std::vector<T> &To, const std::vector<T> &From) {
+  if (To == From)
     return;
-  std::vector<Edge> Both;
-  std::set_union(To.Edges.begin(), To.Edges.end(), From.Edges.begin(), From.Edges.end(), std::back_inserter(Both));
-  To.Edges = std::move(Both);
+  std::vector<T> Both;
+  std::set_union(To.begin(), To.end(), From.begin(), From.end(), std::back_inserter(Both));
+  To = std::move(Both);
 }
 
-void addFuncs(Value &To, const Value &From) {
-  if (From.Funcs.empty())
-    return;
-  std::vector<ir::FuncId> Both;
-  std::set_union(To.Funcs.begin(), To.Funcs.end(), From.Funcs.begin(), From.Funcs.end(), std::back_inserter(Both));
-  To.Funcs = std::move(Both);
-}
+void addEdges(Value &To, const Value &From) { addTo(To.Edges, From.Edges); }
+
+void addFuncs(Value &To, const Value &From) { addTo(To.Funcs, From.Funcs); }
 
 void joinRows(Value &To, const Value &From) {
   if (To.Rows != From.Rows)

@@ -46,6 +46,8 @@ public:
   bool ofModel(ir::ExprId E) const;
   bool reachesBackward(ir::StmtId S) const;
   bool demonstrates(ir::ExprId Loss) const;
+  /// What each call gives a parameter; None where it leaves it to its default.
+  std::vector<ir::ExprId> givenTo(ir::VarId Param) const;
 
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;

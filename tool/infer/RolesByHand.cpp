@@ -73,14 +73,10 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
     return V != None;
   TypeKind Kind = P.Code.typeOf(V).Kind;
   if (P.Code.Vars[V].Param) {
-    ir::FuncId F = P.Code.Vars[V].Function;
-    if (F == None)
-      return false;
-    const auto &Params = P.Code.Functions[F].Params;
-    size_t I = llvm::find(Params, V) - Params.begin();
-    bool Found = !CallsOf[F].empty();
-    for (ir::ExprId Call : CallsOf[F])
-      Found &= I < P.Code.Exprs[Call].Args.size() && tracesToParameters(P.Code.Exprs[Call].Args[I], Seen);
+    std::vector<ir::ExprId> Given = givenTo(V);
+    bool Found = !Given.empty();
+    for (ir::ExprId Arg : Given)
+      Found &= Arg != None && tracesToParameters(Arg, Seen);
     return Found;
   }
   if (Kind == TypeKind::Module)
@@ -115,6 +111,21 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
     Found &= tracesToParameters(S.Value, Seen);
   }
   return Any && Found;
+}
+
+std::vector<ir::ExprId> Roles::givenTo(ir::VarId Param) const {
+  std::vector<ir::ExprId> Given;
+  ir::FuncId F = P.Code.Vars[Param].Param ? P.Code.Vars[Param].Function : None;
+  auto Calls = CallsOf.find(F);
+  if (F == None || Calls == CallsOf.end())
+    return Given;
+  const std::vector<ir::VarId> &Params = P.Code.Functions[F].Params;
+  size_t I = llvm::find(Params, Param) - Params.begin();
+  for (ir::ExprId Call : Calls->second) {
+    const std::vector<ir::ExprId> &Args = P.Code.Exprs[Call].Args;
+    Given.push_back(I < Args.size() ? Args[I] : None);
+  }
+  return Given;
 }
 
 /// Whether a leaf tensor is never written to, nor handed on to what may: one whose gradient is shown, not trained.
@@ -182,11 +193,9 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
         const ir::Expr &Y = P.Code.Exprs[Other];
         if (Y.Kind == ExprKind::Assign && P.Code.Exprs[P.unconverted(Y.Args[0])].Var == X.Var)
           Look(Y.Args[1]);
-        for (ir::FuncId F : V.Param ? P.bodies(Y) : std::vector<ir::FuncId>())
-          if (auto It = llvm::find(P.Code.Functions[F].Params, X.Var); It != P.Code.Functions[F].Params.end())
-            if (size_t I = It - P.Code.Functions[F].Params.begin(); I < Y.Args.size() && Y.Args[I] != None)
-              Look(Y.Args[I]);
       }
+      for (ir::ExprId Arg : givenTo(X.Var))
+        Look(Arg);
       if (auto It = Init.find(X.Var); It != Init.end())
         Look(It->second);
     });

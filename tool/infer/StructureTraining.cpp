@@ -146,8 +146,7 @@ void Deriver::metrics() {
 /// Whether a call draws from LibTorch's generators, or (`Engine`) from one of the program's own.
 static bool draws(StringRef Name, bool &Engine) {
   StringRef Last = Name.rsplit("::").second;
-  Engine = (Name.contains("_distribution") || Name.contains("_engine")) && Last == "operator()";
-  Engine |= Name == "rand" || Name == "std::rand" || Name == "drand48" || Name == "std::shuffle";
+  Engine = drawsNumber(Name) || Name == "std::shuffle";
   if (Engine)
     return true;
   if (!Name.starts_with("torch::") && !Name.starts_with("at::"))
@@ -295,24 +294,10 @@ std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
 /// evaluation that evaluates.
 bool Deriver::isNull(ir::ExprId Pointer) const {
   ir::VarId Var = expr(P.unconverted(Pointer)).Var;
-  if (Var == None || !P.Code.Vars[Var].Param)
-    return false;
-  bool Called = false, Given = false;
-  for (const ir::Expr &X : P.Code.Exprs) {
-    if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
-      continue;
-    for (ir::FuncId Fn : P.bodies(X)) {
-      const std::vector<ir::VarId> &Params = P.Code.Functions[Fn].Params;
-      auto It = llvm::find(Params, Var);
-      if (It == Params.end())
-        continue;
-      Called = true;
-      size_t I = It - Params.begin();
-      ir::ExprId Arg = I < X.Args.size() ? X.Args[I] : None;
-      Given |= Arg == None || P.Code.type(P.unconverted(Arg)).Name != "std::nullptr_t";
-    }
-  }
-  return Called && !Given;
+  std::vector<ir::ExprId> Given = Var == None ? std::vector<ir::ExprId>() : R.givenTo(Var);
+  return !Given.empty() && llvm::all_of(Given, [&](ir::ExprId Arg) {
+    return Arg != None && P.Code.type(P.unconverted(Arg)).Name == "std::nullptr_t";
+  });
 }
 
 void Deriver::refusals() {
