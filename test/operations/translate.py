@@ -8,6 +8,9 @@ CAMEL = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "nll_loss": "NLLLoss", "kl_
          "celu": "CELU", "selu": "SELU", "gelu": "GELU", "relu": "ReLU", "relu6": "ReLU6", "leaky_relu": "LeakyReLU",
          "rrelu": "RReLU", "prelu": "PReLU", "lp_pool1d": "LPPool1d", "lp_pool2d": "LPPool2d", "lp_pool3d": "LPPool3d",
          "smooth_l1_loss": "SmoothL1Loss", "poisson_nll_loss": "PoissonNLLLoss", "ctc_loss": "CTCLoss",
+         "max_pool1d_with_indices": "MaxPool1d", "max_pool2d_with_indices": "MaxPool2d", "max_pool3d_with_indices": "MaxPool3d",
+         "adaptive_max_pool1d_with_indices": "AdaptiveMaxPool1d", "adaptive_max_pool2d_with_indices": "AdaptiveMaxPool2d",
+         "adaptive_max_pool3d_with_indices": "AdaptiveMaxPool3d",
          "multilabel_margin_loss": "MultilabelMarginLoss", "multilabel_soft_margin_loss": "MultilabelSoftMarginLoss"}
 ENUMS = {"sum": "kSum", "mean": "kMean", "none": "kNone", "batchmean": "kBatchMean", "nearest": "kNearest",
          "bilinear": "kBilinear", "constant": "kConstant", "reflect": "kReflect"}

@@ -51,7 +51,7 @@ void Interpreter::wholeArguments() {
   // What both a loop of all ranks and one of each rank's own batches run can't have a collective in it.
   for (const auto &[E, How] : Out.Coercions)
     if (How != "share" && How != "mine" && OfOneRank.count(E) && !Restart)
-      note("ambiguous-placement", E, Out.Sinks[E],
+      note("ambiguous-placement", E, Out.Types[E],
            "needs `" + How + "` on one path, and is of one rank's own batch on another");
 }
 
@@ -246,8 +246,7 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
   F.Nodes["place"] = P.Code.Exprs[E].Where;
   F.Texts["what"] = Text;
   F.Texts["placement"] = toString(V);
-  if (V.Source != None && V.Source != E)
-    F.Chain.push_back({P.Code.Exprs[V.Source].Where, "it comes from here"});
+  F.Chain = evidence(E, V);
   Out.Notes[{Name, E}] = F;
 }
 
@@ -268,7 +267,7 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
     auto [It, New] = Out.Coercions.try_emplace(E, How);
     if (!New && It->second != How)
       note("ambiguous-placement", E, V, "needs `" + It->second + "` on one path and `" + How + "` on another");
-    Out.Sinks[E] = V;
+    Out.Sinks[E] = evidence(E, V);
   }
   return true;
 }

@@ -34,7 +34,7 @@ struct Findings {
   std::set<ir::ExprId> WholeAddends;                        ///< replicated where they were added up
   std::set<ir::ExprId> WholeHere;                           ///< replicated on some path, asked for or not
   std::set<ir::ExprId> OwnAddends;                          ///< of one rank's own batch where they were added up
-  std::map<ir::ExprId, Value> Sinks;                        ///< why: the value that was coerced there
+  std::map<ir::ExprId, std::vector<Evidence>> Sinks;        ///< why it is coerced there
   std::map<ir::StmtId, std::vector<ir::VarId>> ReduceAfter; ///< accumulators, reduced in place behind their loop
   std::map<ir::ExprId, std::string> Backwards;              ///< mean or sum
   std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
@@ -52,8 +52,9 @@ struct Findings {
                                                ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole
-  std::set<ir::ExprId> Once;                   ///< calls that change files, for one process to make
-  std::map<ir::ExprId, ir::ExprId> Awaited;    ///< what opens files that are written and read, with the path
+  std::map<ir::ExprId, Placement> Squeezes; ///< calls of `squeeze()` on what is a rank's rows, one's own batch, whole
+  std::set<ir::ExprId> Once;                ///< calls that change files, for one process to make
+  std::map<ir::ExprId, ir::ExprId> Awaited; ///< what opens files that are written and read, with the path
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
@@ -65,6 +66,10 @@ struct Findings {
     return WholeAddends.count(E) || (Sums && WholeHere.count(E)) || (How != "mine" && OwnAddends.count(E));
   }
 };
+
+/// What `squeeze()` does to rows, in the words of a remark.
+constexpr const char *DropsRows =
+    "drops the dimension of the rows as well where a rank has one: name the one that is meant, `squeeze(1)`";
 
 /// Whether a coercion of a value that is equal on all ranks gives that value again.
 inline bool keepsWhole(llvm::StringRef How) {
@@ -173,6 +178,8 @@ private:
   bool gathersInstead(const std::string &Finding);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
+  std::vector<Evidence> evidence(ir::ExprId E, const Value &V) const;
+  ir::ExprId blamed(ir::ExprId E, const Value &V) const;
   void notWhole(const std::string &Why, ir::ExprId E);
   void notShared(uint32_t Loader, const std::string &Why);
 
@@ -348,6 +355,7 @@ private:
   bool cutBatch(const Value &V);
   bool oneSample(ir::ExprId E) const;
   bool pickedByNumber(ir::ExprId E) const;
+  void squeezesAll(ir::ExprId E, const ir::Expr &X, const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim);
   uint32_t ownRowsName(ir::ExprId E);
   /// `Value::RankOf` of an expression with a number of dimensions that is unknown, but one.

@@ -423,6 +423,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
     if (Row.Kind == Operation::Stack)
       return unsqueezed(Result, Dims.Known[0], E);
+    if (std::optional<int64_t> Least = number(Row, Args, "least"); Least && Result.Least < *Least)
+      return Value::unknown("puts tensors beside each other of which it isn't known how many dimensions they have", E);
     if (locate(Result, Dims.Known[0]) == Side::Batch)
       return Value::unknown("puts batches behind each other along their rows", E);
     return along(Result, Dims.Known, E, X.Name);
@@ -442,9 +444,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Local ? Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E) : Result;
     return unsqueezed(Result, Dims.Known[0], E);
   case Operation::Squeeze:
-    if (Dims.All && Dims.Known.empty() && Local && First.Dim == 0 && P.Code.type(E).Kind == TypeKind::Tensor)
-      note("assumed-ranks", E, First,
-           "drops the dimension of the rows as well where a rank has one: name the one that is meant, `squeeze(1)`");
+    if (Dims.All && Dims.Known.empty() && P.Code.type(E).Kind == TypeKind::Tensor)
+      squeezesAll(E, X, First);
     return Dims.Unknown && Local ? Value::unknown("squeezes a dimension that isn't known here", E)
                                  : squeezed(Result, Dims.Known, E);
   case Operation::Flatten: {

@@ -144,11 +144,26 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
     return Out.Exprs[Id].Object;
   addArgs(Id, E->arguments());
+  if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && Out.Exprs[Id].Args.size() == 2)
+    return elementPut(Id, E);
   // Which part of a tuple: an LSTM's states don't lie as its output does.
   if (F && F->isInStdNamespace() && F->getDeclName().isIdentifier() && F->getName() == "get")
     if (const TemplateArgumentList *Args = F->getTemplateSpecializationArgs();
         Args && Args->size() > 0 && Args->get(0).getKind() == TemplateArgument::Integral && !Out.Exprs[Id].Args.empty())
       return partOf(Out.Exprs[Id].Args[0], E, Args->get(0).getAsIntegral().getExtValue());
+  return Id;
+}
+
+/// `x.index_put_(places, values)` is `x.index(places) = values`.
+ir::ExprId Lowering::elementPut(ir::ExprId Put, const CallExpr *E) {
+  ir::ExprId Id = make(ExprKind::Assign, E);
+  ir::Expr &Element = Out.Exprs[Put];
+  Element.Name = "at::Tensor::index";
+  Element.Callee.clear();
+  Element.Where.Editable = false; // no such text stands there
+  Out.Exprs[Id].Name = "=";
+  Out.Exprs[Id].Args = {Put, Element.Args.back()};
+  Element.Args.pop_back();
   return Id;
 }
 

@@ -69,6 +69,7 @@ private:
   ir::ExprId make(ir::ExprKind Kind, const clang::Expr *E);
   void noteDistributed(llvm::StringRef Name, const ir::Range &Where);
   ir::ExprId callTo(const clang::CallExpr *E);
+  ir::ExprId elementPut(ir::ExprId Put, const clang::CallExpr *E);
   ir::ExprId partOf(ir::ExprId Whole, const clang::Expr *E, unsigned Index);
   ir::ExprId operatorCall(const clang::CXXOperatorCallExpr *E);
   ir::ExprId construct(const clang::CXXConstructExpr *E);

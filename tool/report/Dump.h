@@ -9,9 +9,14 @@
 
 namespace migrate {
 
-/// `roles`: models, optimizers, loaders with their places. `placements`: the type of each named value, by line.
-void dump(llvm::StringRef What, const Program &P, const Roles &R, const Findings &F, const Project &Tree,
-          const FileTexts &Texts, llvm::raw_ostream &Out);
+/// Devices, models, criteria, optimizers, schedulers, loaders, losses, accumulators, values that leave their rank,
+/// seeds and outputs, with their places.
+void dumpRoles(const Program &P, const Roles &R, const Findings &F, const Facts &Known, const RuleSet &Rules,
+               const Project &Tree, llvm::raw_ostream &Out);
+
+/// The type of each named value that isn't equal on all ranks, below its source line.
+void dumpPlacements(const Program &P, const Findings &F, const Project &Tree, const FileTexts &Texts,
+                    llvm::raw_ostream &Out);
 
 } // namespace migrate
 
