@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -231,6 +232,17 @@ torch::Tensor global_like(const torch::Tensor& x) {
   sizes[0] = global_rows(sizes[0]);
   // In x's order of dimensions in memory, in which it would be filled with random numbers.
   return torch::empty_strided(sizes, at::infer_dense_strides(sizes, x.strides()), x.options());
+}
+
+torch::Tensor squeeze(const torch::Tensor& x) {
+  const State& s = state();
+  const bool only_row = in_hand() && s.training_slice.rows == 1 && s.training_slice.global_rows != 1;
+  if (!only_row || x.dim() == 0 || x.size(0) != 1) {
+    return x.squeeze();
+  }
+  std::vector<int64_t> features(static_cast<size_t>(x.dim()) - 1);
+  std::iota(features.begin(), features.end(), 1);
+  return x.squeeze(features);
 }
 
 at::Tensor nothing_of(const at::Tensor& x) {

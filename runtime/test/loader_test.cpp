@@ -198,6 +198,13 @@ TEST(Loader, DrawsForRowsAreTheSingleProcesses) {
     EXPECT_EQ(whole.size(0), accelerator.global_rows(rows));
     EXPECT_TRUE(torch::equal(whole, at::randn({whole.size(0), 2}, before, at::TensorOptions())));
 
+    // A rank's only row is no batch of one row.
+    const auto squeezed = accelerator.squeeze(torch::ones({rows, 1, 3, 1}));
+    EXPECT_EQ(squeezed.sizes(), whole.size(0) == 1 ? std::vector<int64_t>{3} : (std::vector<int64_t>{rows, 3}));
+    EXPECT_EQ(accelerator.squeeze(torch::ones({rows})).dim(), whole.size(0) == 1 ? 0 : 1);
+    EXPECT_EQ(accelerator.squeeze(torch::tensor(1.0)).dim(), 0);
+    EXPECT_EQ(accelerator.whole([&] { return accelerator.squeeze(torch::ones({1, 3})); }).dim(), 1);
+
     // Also with a tensor's type and order in memory.
     const auto before_like = at::detail::getDefaultCPUGenerator().clone();
     const auto pictures = torch::zeros({rows, 2, 3, 5}, torch::kFloat64).to(torch::MemoryFormat::ChannelsLast);

@@ -73,6 +73,7 @@ private:
   bool isGet(ir::FuncId Fn) const;
   std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;
   std::string withCuts(ir::ExprId E);
+  void squeezes();
   void metrics();
   bool isNull(ir::ExprId Pointer) const;
   void refusals();

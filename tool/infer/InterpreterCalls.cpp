@@ -318,6 +318,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     V.Least = std::max<int8_t>(V.Least, 1);
     return V;
   }
+  if (Name == "squeeze" && !Args.empty())
+    return squeezed(Args[0], {}, E);
   if (Name == "global_like" && !Args.empty()) { // whole, of the argument's dimensions
     Value V = Value::of(Placement::Replicated, E);
     V.setRank(Args[0].Rank);

@@ -513,4 +513,18 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   return Result;
 }
 
+/// `x.squeeze()`: where a rank has one row, the dimension of the rows would go as well.
+void Interpreter::squeezesAll(ir::ExprId E, const ir::Expr &X, const Value &V) {
+  bool Rows = V.Kind == Placement::Sharded && V.Dim == 0;
+  bool Method = X.Kind == ExprKind::Call && X.Name == "at::Tensor::squeeze" && X.Object != None && X.Where.Editable &&
+                P.Code.Exprs[X.Object].Where.Editable;
+  if (Method && Recording) {
+    auto [It, New] = Out.Squeezes.try_emplace(E, V.Kind);
+    if (!New && It->second != V.Kind && (It->second == Placement::Own || V.replicated()))
+      It->second = V.Kind; // what is whole decides, then what has rows
+  }
+  if (!Method && Rows)
+    note("assumed-ranks", E, V, DropsRows);
+}
+
 } // namespace migrate

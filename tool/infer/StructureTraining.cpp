@@ -69,6 +69,39 @@ std::string Deriver::withCuts(ir::ExprId E) {
   return Source;
 }
 
+/// Calls of `squeeze()`. One text may be run for rows and for what is whole, and stand in several instantiations: then
+/// only what is right for all of them is written.
+void Deriver::squeezes() {
+  std::map<std::pair<uint32_t, uint32_t>, std::set<Placement>> Given;
+  auto At = [&](ir::ExprId E) { return std::pair(expr(E).Where.File, expr(E).CalleeName.Begin); };
+  for (const auto &[E, Kind] : F.Squeezes)
+    Given[At(E)].insert(Kind == Placement::Zero ? Placement::Replicated : Kind);
+  for (const auto &[E, Kind] : F.Squeezes) {
+    const std::set<Placement> &All = Given.at(At(E));
+    if (!All.count(Placement::Sharded))
+      continue;
+    const ir::Expr &Call = expr(E);
+    ir::Range Tail = Call.Where; // `.squeeze()`
+    Tail.End = Call.CalleeName.Begin;
+    size_t Dot = Text(Tail).rfind('.');
+    if (Dot == std::string::npos ||
+        llvm::any_of(All, [](Placement P) { return P != Placement::Sharded && P != Placement::Own; })) {
+      Fact A = factAt("assumed-ranks", "place", E);
+      A.Texts["what"] = DropsRows;
+      Out.add(std::move(A));
+      continue;
+    }
+    Tail.Begin += Dot;
+    Tail.End = Call.Where.End;
+    Fact S = fact("row-squeeze", functionOf(E));
+    S.Nodes["value"] = expr(Call.Object).Where;
+    S.Nodes["tail"] = Tail;
+    if (inInitializer(E))
+      useTemporaryHandle(S);
+    Out.add(std::move(S));
+  }
+}
+
 void Deriver::metrics() {
   for (const auto &[E, How] : F.Coercions) {
     if (!keepsWhole(How) && F.ambiguous(E, How)) {
@@ -90,8 +123,8 @@ void Deriver::metrics() {
     }
     if (inInitializer(E))
       useTemporaryHandle(M);
-    if (auto It = F.Sinks.find(E); It != F.Sinks.end() && It->second.Source != None)
-      M.Chain.push_back({expr(It->second.Source).Where, "it comes from here"});
+    if (auto It = F.Sinks.find(E); It != F.Sinks.end())
+      M.Chain = It->second;
     Out.add(std::move(M));
   }
   for (const auto &[Loop, Vars] : F.ReduceAfter) {
@@ -129,6 +162,7 @@ void Deriver::metrics() {
     B.Texts["dimension"] = Dim == 0 ? "" : ", " + std::to_string(Dim);
     Out.add(std::move(B));
   }
+  squeezes();
   for (const auto &[E, Batch] : F.BatchSizes) {
     Fact B = factAt("batch-size-in-shape", "value", E);
     B.Texts["batch"] = Text(expr(Batch).Where);

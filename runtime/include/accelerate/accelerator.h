@@ -400,6 +400,10 @@ class ACCELERATE_API Accelerator : public Project {
   /// than the batch has on this rank, or no dimensions. Alone: x itself. No communication.
   torch::Tensor global_like(const torch::Tensor& x) const { return detail::global_like(x); }
 
+  /// x.squeeze() of a tensor that has this rank's rows of the training batch in hand along dimension 0, which stays
+  /// where it is one of several rows of the global batch. Alone, and for whatever isn't such rows: x.squeeze().
+  torch::Tensor squeeze(const torch::Tensor& x) const { return detail::squeeze(x); }
+
   /// compute(), as one process would do it: what is computed, every rank has whole, so that own_rows(), global_rows(),
   /// global_like(), share(), mine(), mean(), sum(), reduce(), gather() and the like return what they are given. For a
   /// function that draws for a batch's rows, or weights its loss, and is called for something that isn't a batch:

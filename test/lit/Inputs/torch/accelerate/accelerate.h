@@ -75,6 +75,7 @@ class Accelerator {
   std::vector<int64_t> global_rows(at::IntArrayRef local_sizes) const;
   torch::Tensor own_rows(const torch::Tensor& whole) const;
   torch::Tensor global_like(const torch::Tensor& x) const;
+  torch::Tensor squeeze(const torch::Tensor& x) const;
   template <typename Compute>
   decltype(auto) whole(Compute&& compute) const {
     return compute();
