@@ -27,6 +27,7 @@ private:
   void loaders();
   void openedFiles();
   bool mentionsOurs(ir::ExprId E) const;
+  bool givesDevice(const ir::Expr &X) const;
   void device(ir::ExprId Value, ir::FuncId Function, bool InInitializer = false);
   void devices();
   std::set<ir::VarId> placingDevices() const;

@@ -452,6 +452,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
   }
   case ExprKind::Unary: {
     if (X.Name == "++" || X.Name == "--") {
+      placedBy(X.Args[0]);
       std::optional<Location> L = lvalue(X.Args[0]);
       if (astray(L)) {
         elsewhere(E, None, Value::of(Placement::Replicated, E), /*Changes=*/true);

@@ -204,6 +204,9 @@ private:
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
   std::optional<Location> viewed(ir::ExprId E);
+  std::pair<ir::VarId, bool> partOfVar(ir::ExprId E) const;
+  bool writtenInParts(ir::VarId V);
+  void placedBy(ir::ExprId Element);
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;
   bool isPairOfMap(const ir::Expr &X, const Location &Base) const;
@@ -333,7 +336,7 @@ private:
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
   uint32_t rowsOfAll(const ir::Expr &X) const;
-  ir::ExprId cutPoint(ir::ExprId E, const Loop &Step) const;
+  ir::ExprId cutPoint(ir::ExprId E, const Loop &Step);
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;
   bool isParameter(ir::ExprId E);
   bool numbersRows(ir::ExprId E) const;
@@ -414,6 +417,7 @@ private:
   std::set<ir::ExprId> Statements;                    ///< expressions that are statements: nothing uses their value
   std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
   std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
+  std::optional<std::set<ir::VarId>> InParts;          ///< tensors of which a part is written by another name
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable

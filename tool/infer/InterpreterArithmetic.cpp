@@ -155,8 +155,12 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   L = nonLinear(L, X.Args[0], "compared");
   Rt = nonLinear(Rt, X.Args[1], "compared");
-  if (L.replicated() && Rt.replicated())
-    return Value::of(Placement::Replicated, E);
+  if (L.replicated() && Rt.replicated()) {
+    Value V = Value::of(Placement::Replicated, E);
+    if (P.Code.type(E).Kind == TypeKind::Tensor)
+      V.takeRank(arithmetic(E, "cmp", L, Rt, X.Args[0], X.Args[1]));
+    return V;
+  }
   return arithmetic(E, "cmp", L, Rt, X.Args[0], X.Args[1]);
 }
 
@@ -259,6 +263,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
 
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   ir::ExprId LE = X.Args[0], RE = X.Args[1];
+  placedBy(LE);
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1) {
     // The project's own operator.
     ir::Expr Call = X;

@@ -64,7 +64,7 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
 
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
-ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
+ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
   const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
   size_t At = Frames.size() - 1;
   ir::ExprId Item = None; // of a list that has no place of its own in the step
@@ -88,7 +88,7 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) const {
       E = From;
       continue;
     }
-    if (X.Kind != ExprKind::Ref || X.Var == None)
+    if (X.Kind != ExprKind::Ref || X.Var == None || writtenInParts(X.Var))
       break;
     const ir::Function &Fn = P.Code.Functions[Frames[At].Function];
     auto Param = llvm::find(Fn.Params, X.Var);

@@ -111,8 +111,8 @@ bool Interpreter::isPairOfMap(const ir::Expr &X, const Location &Base) const {
   return (Field == "first" || Field == "second") && Kept.starts_with("std::") && Kept.contains("map<");
 }
 
-/// The tensor that another one lies in: of a view, an alias, an accessor.
-std::optional<Location> Interpreter::viewed(ir::ExprId E) {
+/// Whether what a method gives lies in its object.
+static bool isView(StringRef Name) {
   static const llvm::StringSet<> Names = {
       "select",           "slice",     "narrow",     "view",          "view_as",      "reshape",
       "squeeze",          "unsqueeze", "t",          "detach",        "data",         "transpose",
@@ -120,6 +120,84 @@ std::optional<Location> Interpreter::viewed(ir::ExprId E) {
       "unbind",           "split",     "chunk",      "accessor",      "index",        "unfold",
       "swapaxes",         "movedim",   "as_strided", "variable_data", "tensor_split", "packed_accessor32",
       "packed_accessor64"};
+  return Names.contains(Name.rsplit("::").second);
+}
+
+/// The variable of a tensor that something lies in, and whether it is a part or a pointer, not the tensor itself.
+std::pair<ir::VarId, bool> Interpreter::partOfVar(ir::ExprId E) const {
+  bool Part = false;
+  for (;;) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field)
+      return {X.Var, Part};
+    bool Points = X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("at::Tensor") &&
+                  StringRef(X.Name).contains("data_ptr");
+    bool Views = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && isView(X.Name));
+    if ((!Views && !Points) || X.Object == None)
+      return {None, false};
+    Part = true;
+    E = X.Object;
+  }
+}
+
+/// Whether a part of a tensor is written through a view, a pointer or an accessor, here or in what it is handed to:
+/// its rows have their places in the whole there.
+bool Interpreter::writtenInParts(ir::VarId V) {
+  if (!InParts) {
+    InParts.emplace();
+    std::map<ir::VarId, std::set<ir::VarId>> LiesIn; // parts, by their names
+    auto Lies = [&](ir::VarId Name, ir::ExprId In) {
+      TypeKind Kind = P.Code.typeOf(Name).Kind;
+      auto [Of, Part] = In == None ? std::pair(None, false) : partOfVar(In);
+      if (Of == None || P.Code.typeOf(Of).Kind != TypeKind::Tensor)
+        return;
+      if (Part && Kind != TypeKind::Tensor &&
+          (!P.Code.typeOf(Name).number() || P.Code.typeOf(Name).Hold == ir::Holding::Pointer))
+        InParts->insert(Of); // a pointer, an accessor
+      if (Kind == TypeKind::Tensor)
+        LiesIn[Name].insert(Of);
+    };
+    for (const auto &[Name, Init] : R.Init)
+      Lies(Name, Init);
+    for (ir::VarId Name = 0; Name != P.Code.Vars.size(); ++Name)
+      if (P.Code.Vars[Name].Param && P.Code.typeOf(Name).Kind == TypeKind::Tensor)
+        for (ir::ExprId Given : R.givenTo(Name))
+          Lies(Name, Given);
+    std::set<ir::VarId> Elements; // written one by one, or at once: of a view's name that is a part of another
+    for (const ir::Expr &X : P.Code.Exprs) {
+      StringRef Name = X.Name;
+      if (X.Kind == ExprKind::Assign && X.Args[0] != None && P.Code.Exprs[X.Args[0]].Kind != ExprKind::Ref) {
+        if (auto [Of, Part] = partOfVar(X.Args[0]); Of != None && Part)
+          Elements.insert(Of);
+      } else if (X.Kind == ExprKind::Call && X.Object != None && Name.starts_with("at::Tensor::") &&
+                 Name.ends_with("_") && !Name.ends_with("requires_grad_")) {
+        if (auto [Of, Part] = partOfVar(X.Object); Of != None) {
+          Elements.insert(Of);
+          if (Part && P.Code.Exprs[P.unconverted(X.Object)].Kind == ExprKind::Call)
+            InParts->insert(Of);
+        }
+      } else if (X.Kind == ExprKind::Call) {
+        for (ir::ExprId Arg : X.Args) // `std::memcpy(x.data_ptr(), …)`, `std::copy(…, x.data_ptr<float>())`
+          if (Arg != None && P.Code.type(P.unconverted(Arg)).Kind != TypeKind::Tensor &&
+              StringRef(P.Code.Exprs[P.unconverted(Arg)].Name).contains("data_ptr"))
+            if (auto [Of, Part] = partOfVar(Arg); Of != None && Part)
+              InParts->insert(Of);
+      }
+    }
+    for (bool More = true; More;) {
+      More = false;
+      for (const auto &[Name, Wholes] : LiesIn)
+        if (Elements.count(Name) || InParts->count(Name))
+          for (ir::VarId Of : Wholes)
+            More |= Of != Name && InParts->insert(Of).second;
+    }
+  }
+  return InParts->count(V) != 0;
+}
+
+/// The tensor that another one lies in: of a view, an alias, an accessor.
+std::optional<Location> Interpreter::viewed(ir::ExprId E) {
   E = P.unconverted(E);
   const ir::Expr &X = P.Code.Exprs[E];
   ir::ExprId Of = None;
@@ -127,8 +205,7 @@ std::optional<Location> Interpreter::viewed(ir::ExprId E) {
     Of = X.Object;
   else if (X.Kind == ExprKind::Call && !X.Args.empty())
     Of = X.Args[0];
-  bool Views =
-      X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && Names.contains(StringRef(X.Name).rsplit("::").second));
+  bool Views = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && isView(X.Name));
   if (!Views || Of == None || P.Code.type(Of).Kind != TypeKind::Tensor)
     return std::nullopt;
   if (std::optional<Location> L = viewed(Of))
@@ -405,6 +482,20 @@ void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool 
     notWhole("it writes through an expression that isn't followed", E);
   if (!V.replicated())
     demandReplicated(From == None ? E : From, V, "written through an expression that isn't followed");
+}
+
+/// What tells the place of an element that is written, `seen[label.item<int64_t>()]`, must be the same on all ranks.
+void Interpreter::placedBy(ir::ExprId Element) {
+  while (Element != None && (isElement(P.Code.Exprs[Element]) || P.Code.Exprs[Element].Kind == ExprKind::Index)) {
+    const ir::Expr &X = P.Code.Exprs[Element];
+    std::optional<Location> L = lvalue(Element);
+    bool OfRows = L && Current.count(*L) && Current.at(*L).Kind == Placement::Sharded;
+    for (ir::ExprId Place : X.Args)
+      if (Place != None && P.Code.type(Place).number() && !OfRows)
+        if (Value V = eval(Place); V.reducible() || V.Kind == Placement::Unknown)
+          demandReplicated(Place, V, "used as an index");
+    Element = X.Object;
+  }
 }
 
 /// `to = V`, where `From` is the expression that holds the value, if one does.

@@ -44,7 +44,7 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
     if (Row.Kind == Operation::Scatter && Result.replicated()) // written in part, its shape stays
       Result.takeRank(In.Values[0]);
     write(*L, Result, E);
-  } else if (!Result.replicated()) {
+  } else if (!Result.replicated() || In.Values[0].Kind == Placement::Unknown) {
     // Through a view: what it was taken from changes.
     ir::ExprId Root = X.Object;
     while (Root != None && !lvalue(Root))
@@ -55,6 +55,9 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
       if (outer(*lvalue(Root))) {
         notWhole("it writes into a part of something", E);
         write(*lvalue(Root), Value::unknown("is written in part", E), E);
+      } else if (Value Whole = read(*lvalue(Root), E);
+                 Whole.Kind == Placement::Sharded && In.Values[0].Kind == Placement::Unknown) {
+        write(*lvalue(Root), Value::unknown("is changed in some of its rows", E), E);
       }
   }
 }

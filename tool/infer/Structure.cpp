@@ -134,6 +134,13 @@ bool Deriver::mentionsOurs(ir::ExprId E) const {
   return Found;
 }
 
+/// Whether a call runs a function of the project whose result is a device: its return is looked at itself.
+bool Deriver::givesDevice(const ir::Expr &X) const {
+  ir::FuncId Fn = P.callee(X);
+  return Fn != None &&
+         (P.Code.Functions[Fn].Result == None || P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device);
+}
+
 void Deriver::device(ir::ExprId Value, ir::FuncId Function, bool InInitializer) {
   if (Value == None || mentionsOurs(Value))
     return;
@@ -161,8 +168,7 @@ void Deriver::device(ir::ExprId Value, ir::FuncId Function, bool InInitializer) 
   // A copy of another device, a result of the project's own function (whose return is looked at itself), the CPU.
   if (P.Code.type(Value).Kind == TypeKind::Device && X->Kind != ExprKind::Conditional)
     return;
-  if (StringRef(X->Name).ends_with("kCPU") || (X->Kind == ExprKind::Literal && X->Name == "cpu") ||
-      P.callee(*X) != None)
+  if (StringRef(X->Name).ends_with("kCPU") || (X->Kind == ExprKind::Literal && X->Name == "cpu") || givesDevice(*X))
     return;
   bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
                  StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&
