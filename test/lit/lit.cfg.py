@@ -30,4 +30,6 @@ config.substitutions += [
     # %exits CODE COMMAND...: the command must exit with CODE.
     ("%exits", f"sh {os.path.dirname(__file__)}/Inputs/exits.sh"),
     ("%inputs", os.path.join(os.path.dirname(__file__), "Inputs")),
+    ("%examples", os.path.join(os.path.dirname(__file__), "../../examples")),
+    ("%programs", os.path.join(os.path.dirname(__file__), "../programs")),
 ]
