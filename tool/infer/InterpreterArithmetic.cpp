@@ -31,7 +31,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       bool Number = X != None && (P.Code.type(X).number() || StringRef(P.Code.type(X).Name).ends_with("Scalar"));
       return Number ? 0 : int(Side.Rank);
     };
-    if (int A = Rank(L, LE), B = Rank(Rt, RE); A >= 0 && B >= 0 && Op != "cmp")
+    if (int A = Rank(L, LE), B = Rank(Rt, RE); A >= 0 && B >= 0)
       V.setRank(std::max(A, B));
     return V;
   }
