@@ -4,6 +4,7 @@ import ctypes
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -138,6 +139,49 @@ rank=${RANK:-0}; world=${WORLD_SIZE:-1}; print='0,"h",1,1,1,1,1,1,1,1,1'
                 first = json.loads(self.read("report.json"))["runs"][1]["first_difference"]
                 self.assertEqual((first["kind"], first.get("rank", 1)), (kind, 1), first)
                 self.assertTrue("rank" in first or kind == "hang", first)
+
+    def test_ignored_files(self):
+        """Neither what only one program writes, nor what several ranks write, nor other contents; and nothing else."""
+        write = "mkdir -p logs; echo {0} > logs/run.txt; echo {0} > times.csv\n"
+        programs = {"original": write.format(1), "migrated": write.format(2) + "echo > logs/more.txt\n"}
+        for ignored, status in ((["logs/*", "times.csv"], 0), (["logs/*"], 4), (["times.csv"], 4), (["logs/more*"], 4),
+                                (["*"], 0), ([], 4)):
+            with self.subTest(ignored):
+                flags = [word for pattern in ignored for word in ("--ignore", pattern)]
+                result = self.verify("--ranks", "2", "--json", "report.json", *flags, **programs)
+                self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+                first = json.loads(self.read("report.json"))["runs"][0]["first_difference"]
+                self.assertEqual(first and first["kind"], "files" if status else None)
+
+    def test_files_of_numbers(self):
+        """On ranks the last bits of a file's numbers may differ, and no others."""
+        write = "import array, os, sys; array.array('f', [float(x) for x in sys.argv[2:]]).tofile(open(sys.argv[1], 'wb'))"
+        self.write("write.py", write)
+        command = f'python3 {self.path("write.py")} scores.bin '
+        ranks = lambda numbers: f'if [ -z "$WORLD_SIZE" ]; then {command} 1 2 3; elif [ $RANK = 0 ]; then {command} {numbers}; fi\n'
+        for numbers, what in (("1 2.00001 3", None), ("1 1 1.5", "the file has other numbers (relative difference 5.0e-01)"),
+                              ("1 2", "the file has 8 bytes, the original's 12")):
+            with self.subTest(numbers):
+                result = self.verify("--ranks", "2", "--json", "report.json", original=command + "1 2 3\n",
+                                     migrated=ranks(numbers))
+                self.assertEqual(result.returncode, 4 if what else 0, result.stdout + result.stderr)
+                first = json.loads(self.read("report.json"))["runs"][1]["first_difference"]
+                self.assertEqual(first and first["what"], what)
+
+    def test_what_is_kept(self):
+        """The programs' folders: with --keep, and where something differs; else nothing."""
+        os.mkdir(self.path("temporary"))
+        self.environment["TMPDIR"] = self.path("temporary")
+        for flags, migrated in ((["--keep"], "echo 1 > out.txt\n"), ([], "echo 2 > out.txt\n"), ([], "echo 1 > out.txt\n")):
+            with self.subTest(flags, migrated=migrated):
+                result = self.verify("--ranks", "none", *flags, original="echo 1 > out.txt\n", migrated=migrated)
+                kept = glob.glob(self.path("temporary/*"))
+                self.assertEqual(len(kept), 1 if flags or "2" in migrated else 0, result.stderr)
+                for folder in kept:
+                    self.assertIn(f"what the programs wrote is kept in {folder}\n", result.stderr)
+                    self.assertEqual(self.read(os.path.join(folder, "original/folder/out.txt")), "1\n")
+                    self.assertEqual("echo " + self.read(os.path.join(folder, "alone/folder/out.txt")).strip() + " > out.txt\n", migrated)
+                    shutil.rmtree(folder)
 
     def test_folders_of_the_user_are_left_alone(self):
         os.makedirs(self.path("project/original"))

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 
 #include "verify/explain.h"
+#include "verify/numbers.h"
 #include "verify/recordable.h"
 #include "verify/text.h"
 #include "verify_recordings.h"
@@ -222,6 +224,45 @@ TEST(VerifyRecording, ReadsWholeLines) {
   EXPECT_FALSE(ReadRecording(path + ".absent"));
   std::ofstream(path) << R"({"event":"start","version":2,"rank":0,"world":1})" << "\n";
   EXPECT_THROW(ReadRecording(path), std::runtime_error);
+}
+
+template <typename Number>
+std::string BytesOf(const std::vector<Number>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
+}
+
+TEST(VerifyNumbers, FilesOfNumbersAreReadAsSuch) {
+  std::vector<float> floats;
+  std::vector<double> doubles;
+  for (int i = 0; i < 40; ++i) {
+    floats.push_back(std::sin(static_cast<float>(i)));
+    doubles.push_back(std::cos(static_cast<double>(i)));
+  }
+  const auto scaled = [](auto numbers, double factor) {
+    for (auto& x : numbers) x = static_cast<std::decay_t<decltype(x)>>(x * factor);
+    return numbers;
+  };
+  for (const char* head : {"", "P", "head", "header!"}) {  // at any alignment
+    SCOPED_TRACE(head);
+    const auto distance = [&](const auto& a, const auto& b) {
+      return NumberDistance(head + BytesOf(a), head + BytesOf(b)).value_or(-1);
+    };
+    EXPECT_NEAR(distance(floats, scaled(floats, 1.00001)), 1e-5, 1e-6);
+    EXPECT_NEAR(distance(doubles, scaled(doubles, 1 + 1e-12)), 1e-12, 1e-13);
+    EXPECT_NEAR(distance(floats, scaled(floats, 0.5)), 0.5, 1e-6);
+    EXPECT_GT(distance(doubles, scaled(doubles, 0.5)), 0.01);
+  }
+  const std::string levels = {10, 20, 30, 40}, others = {10, 21, 29, 40};
+  EXPECT_EQ(NumberDistance(levels, others), 0.0);
+  EXPECT_EQ(NumberDistance("1234", "12345"), std::nullopt);
+  // Compressed data, of which nothing can be said.
+  std::mt19937 random(1);
+  std::string a, b;
+  for (int i = 0; i < 400; ++i) {
+    a += static_cast<char>(random());
+    b += static_cast<char>(random());
+  }
+  EXPECT_EQ(NumberDistance(a, b), std::nullopt);
 }
 
 // This program isn't linked with LibTorch's libraries, and has a name of LibTorch's in it.
