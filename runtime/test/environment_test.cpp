@@ -66,6 +66,77 @@ TEST(Environment, MpiOnOneHostNeedsNoMeetingPoint) {
   EXPECT_GT(e.master_port, 0);
 }
 
+/// The variables of each of MPI's launchers, on the second of two hosts, with the meeting point that none of them
+/// names.
+TEST(Environment, EveryMpi) {
+  const std::map<std::string, std::string> kinds[] = {
+      {{"OMPI_COMM_WORLD_RANK", "6"},
+       {"OMPI_COMM_WORLD_SIZE", "8"},
+       {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}},
+      {{"MV2_COMM_WORLD_RANK", "6"},
+       {"MV2_COMM_WORLD_SIZE", "8"},
+       {"MV2_COMM_WORLD_LOCAL_RANK", "2"},
+       {"MV2_COMM_WORLD_LOCAL_SIZE", "4"}},
+      {{"PMI_RANK", "6"}, {"PMI_SIZE", "8"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "4"}},  // MPICH, Intel MPI
+      // MVAPICH under MPICH's launcher: both, and they say the same.
+      {{"MV2_COMM_WORLD_RANK", "6"},
+       {"MV2_COMM_WORLD_SIZE", "8"},
+       {"MV2_COMM_WORLD_LOCAL_RANK", "2"},
+       {"MV2_COMM_WORLD_LOCAL_SIZE", "4"},
+       {"PMI_RANK", "6"},
+       {"PMI_SIZE", "8"}},
+  };
+  for (std::map<std::string, std::string> names : kinds) {
+    SCOPED_TRACE(names.begin()->first);
+    {
+      Variables variables(names);
+      EXPECT_THROW(read_environment(), c10::Error);  // where to meet?
+    }
+    names["MASTER_ADDR"] = "host";
+    names["MASTER_PORT"] = "29500";
+    names["SLURM_PROCID"] = "0";  // of the batch script that mpirun stands in
+    names["SLURM_NTASKS"] = "8";
+    Variables variables(names);
+    const Environment e = read_environment();
+    EXPECT_EQ(e.rank, 6);
+    EXPECT_EQ(e.world_size, 8);
+    EXPECT_EQ(e.local_rank, 2);
+    EXPECT_EQ(e.local_world_size, 4);
+    EXPECT_EQ(e.master_address, "host");
+    EXPECT_EQ(e.master_port, 29500);
+    EXPECT_FALSE(e.store_is_served);
+    EXPECT_FALSE(e.one_host());
+  }
+}
+
+TEST(Environment, TheFirstLauncherInOrderCounts) {
+  std::map<std::string, std::string> names = {{"RANK", "1"},
+                                              {"WORLD_SIZE", "2"},
+                                              {"OMPI_COMM_WORLD_RANK", "2"},
+                                              {"OMPI_COMM_WORLD_SIZE", "3"},
+                                              {"MASTER_ADDR", "host"},
+                                              {"MV2_COMM_WORLD_RANK", "3"},
+                                              {"MV2_COMM_WORLD_SIZE", "4"},
+                                              {"PMI_RANK", "4"},
+                                              {"MASTER_PORT", "1234"},
+                                              {"PMI_SIZE", "5"},
+                                              {"SLURM_PROCID", "5"},
+                                              {"SLURM_STEP_NUM_TASKS", "6"}};
+  int64_t rank = 1;
+  for (const char* launcher : {"RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    {
+      Variables variables(names);
+      EXPECT_EQ(read_environment().rank, rank) << launcher;
+      EXPECT_EQ(read_environment().world_size, rank + 1) << launcher;
+    }
+    names.erase(launcher);
+    ++rank;
+  }
+  Variables variables(names);
+  EXPECT_TRUE(read_environment().alone());
+}
+
 TEST(Environment, SlurmStepOnSeveralHosts) {
   std::map<std::string, std::string> names = {{"SLURM_PROCID", "5"},
                                               {"SLURM_STEP_NUM_TASKS", "7"},
