@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -47,7 +48,12 @@ int CountVisibleCudaDevices(const Environment& environment, const std::string& d
   return CountCudaDevices(environment("CUDA_VISIBLE_DEVICES").value_or("all"), device_folder);
 }
 
-int CountCpus() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+// Those that this process may run on: a container's, or a batch system's, may be few of the machine's.
+int CountCpus() {
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) return std::max(1, CPU_COUNT(&cpus));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 namespace {
 
