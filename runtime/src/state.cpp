@@ -4,7 +4,9 @@
 #include <accelerate/accelerator.h>
 #include <accelerate/version.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <sched.h>
 #include <torch/cuda.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -35,12 +37,24 @@ torch::Device choose_device(const Environment& environment) {
                                          environment.local_rank % static_cast<int64_t>(torch::cuda::device_count())));
 }
 
-/// As many threads for all ranks of a host together as one process would have used.
+/// The CPUs that a process may run on; 0 if that isn't known.
+int64_t cpus_of(pid_t process) {
+  cpu_set_t cpus;
+  return sched_getaffinity(process, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 0;
+}
+
+/// As many threads for all ranks of a host together as one process would have used. The ranks share the CPUs of their
+/// launcher; where that has bound them to fewer, as mpirun and srun do, a rank has no more threads than CPUs.
 void share_threads(const Environment& environment) {
-  if (variable("OMP_NUM_THREADS").empty()) {
-    const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-    at::set_num_threads(static_cast<int>(std::max<int64_t>(1, cores / environment.local_world_size)));
+  if (!variable("OMP_NUM_THREADS").empty()) {
+    return;
   }
+  int64_t own = cpus_of(0);
+  if (own == 0) {
+    own = std::max(1U, std::thread::hardware_concurrency());  // more than a set has room for
+  }
+  const int64_t shared = std::max(own, cpus_of(getppid())) / environment.local_world_size;
+  at::set_num_threads(static_cast<int>(std::max<int64_t>(1, std::min(own, shared))));
 }
 
 void at_exit(int status, void*) {
