@@ -58,9 +58,13 @@ struct Models::Model {
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer only has a weak pointer, and needs it
 
+  /// Why the reducer's last backward pass has ended midway: it waits for the rest, and other ranks may.
+  std::string unfinished;
+
   void drop_reducer() {
     logger.reset();  // it has a pointer that would keep the reducer
     reducer.reset();
+    unfinished.clear();
   }
 
   /// Whose gradients have come from a local backward since the last that wasn't.

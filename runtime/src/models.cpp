@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <sstream>
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <unordered_set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "graph.h"
 #include "group_impl.h"
 #include "model.h"
+#include "outcome.h"
 #include "same_on_all.h"
 #include "state.h"
 
@@ -400,12 +402,18 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     run(arguments.gradient);  // LibTorch's own error, or a leaf
     return;
   }
+  // The reducer sums up gradients, not their graphs: what is differentiated through them would lack the other ranks'.
+  TORCH_CHECK(!arguments.create_graph || arguments.inputs, "[accelerate] rank ", rank(), " of ", ranks(),
+              ": backward() with create_graph can't be used on several ranks, where a gradient is made of all ranks' "
+              "graphs; compute what is to be differentiated again with torch::autograd::grad() within the loss");
   at::Tensor gradient = arguments.gradient;
   if (coefficient != 1) {
     gradient = gradient.defined() ? gradient * coefficient : at::full_like(loss.detach(), coefficient);
   }
   const auto start = std::chrono::steady_clock::now();
   const Peers::Operation scope(group.impl().peers.get(), kBackward, /*watched=*/false);
+  std::vector<Reached> synced_ones;
+  bool sending = false;
   try {
     if (arguments.inputs) {
       // Only these get gradients, which is nothing that a reducer could wait for.
@@ -423,7 +431,6 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     TORCH_CHECK(!reached.empty(),
                 "[accelerate] the loss reaches no parameter of a prepared model or optimizer, so its gradients would "
                 "stay on this rank; call accelerator.prepare(model, optimizer) before training");
-    std::vector<Reached> synced_ones;
     for (const Reached& r : reached) {
       if (!local && synced(*r.model)) {
         synced_ones.push_back(r);
@@ -446,6 +453,11 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       return lines;
     });
     std::vector<Model*> first_ones;
+    for (const Reached& r : synced_ones) {
+      if (!r.model->unfinished.empty()) {
+        group.fail(kBackward, std::runtime_error(r.model->unfinished), 0);
+      }
+    }
     for (Reached& r : synced_ones) {
       make_ready(group, r);
       r.model->reducer->rebuild_buckets();
@@ -475,7 +487,9 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
         pass = [&group, &r, inner = std::move(pass)] { make_up(group, r, inner); };
       }
     }
+    sending = true;
     pass();
+    sending = false;
     for (const Reached& r : synced_ones) {
       take_zeros_back(group, r);
       agree_on_buffers(group, *r.model);
@@ -483,6 +497,11 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
   } catch (const std::exception& error) {
     const std::string text = error.what();
     if (text.find("[accelerate]") != std::string::npos || !from_communication(error)) {
+      for (size_t i = 0; i < synced_ones.size() && sending; ++i) {
+        Model& model = *synced_ones[i].model;
+        model.unfinished = "the last backward() through " + model.name + " ended in an error on this rank, " +
+                           "with its gradients on their way, so that the ranks can't go on together: " + text_of(error);
+      }
       throw;
     }
     const auto seconds = std::chrono::steady_clock::now() - start;
