@@ -275,7 +275,7 @@ TEST_F(Opaque, TensorsOfAllTypesTravel) {
 TEST_F(Opaque, WhatABatchHasAsAWholeIsEqualInARound) {
   const auto source = [](double second) {
     std::vector<Sample> batches;
-    for (int64_t i = 0; i < 6; ++i) {  // whole rounds of one, two and three
+    for (int64_t i = 0; i < 12; ++i) {  // whole rounds of one to four
       batches.push_back(sample(2 * i, 2));
     }
     batches[1].temperature = second;

@@ -2,6 +2,7 @@
 
 #include <accelerate/accelerate.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -42,6 +43,36 @@ TEST_F(LoggingDir, TrackersWriteThere) {
   EXPECT_NE(toys::error_of([&] { accelerator->save_state(); }).find("total_limit has to be 1 or more"),
             std::string::npos);
   accelerator->once([&] { (void)!std::system(("rm -rf " + folder).c_str()); });
+}
+
+/// ACCELERATE_LOG_WITH, where the program names no tracker.
+TEST(LogWithVariable, ChoosesTrackers) {
+  setenv("ACCELERATE_LOG_WITH", "jsonl, csv", 1);
+  accelerate::Options options;
+  options.project.logging_dir = testing::TempDir() + "accelerate-log-with-" + std::to_string(getppid());
+  accelerate::Accelerator accelerator(options);
+  const std::string folder = accelerator.broadcast(options.project.logging_dir);
+  accelerator.init_trackers("mnist");
+  accelerator.log({{"loss", 0.5}});
+  accelerator.end_training();
+  accelerator.wait_for_everyone();
+  EXPECT_TRUE(std::ifstream(folder + "/mnist/metrics.csv").good());
+  EXPECT_TRUE(std::ifstream(folder + "/mnist/metrics.jsonl").good());
+  accelerator.wait_for_everyone();
+  accelerator.once([&] { (void)!std::system(("rm -rf " + folder).c_str()); });
+}
+
+/// ACCELERATE_TORCH_DEVICE, and ACCELERATE_USE_CPU, which comes before it.
+TEST(DeviceVariables, Decide) {
+  unsetenv("ACCELERATE_USE_CPU");
+  setenv("ACCELERATE_TORCH_DEVICE", "meta", 1);  // which every machine has
+  accelerate::Accelerator accelerator;
+  EXPECT_EQ(accelerator.device(), torch::Device(torch::kMeta));
+  EXPECT_EQ(accelerator.device(torch::kCPU), torch::Device(torch::kCPU));  // the program's own choice
+  setenv("ACCELERATE_USE_CPU", "1", 1);
+  if (accelerator.num_processes() > 1) {
+    EXPECT_EQ(accelerator.device(torch::kCUDA), torch::Device(torch::kCPU));
+  }
 }
 
 TEST(RefusedTimeout, IsNamed) {

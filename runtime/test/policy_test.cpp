@@ -110,6 +110,74 @@ TEST_F(PolicyEven, EvaluationStaysWhole) {
   EXPECT_EQ(accelerator->reduce(rows), 11);
 }
 
+/// A schedule of the program's own: any class with a step().
+struct Halving {
+  torch::optim::Optimizer& optimizer;
+  int64_t steps = 0;
+  void step() {
+    ++steps;
+    auto& options = optimizer.param_groups()[0].options();
+    options.set_lr(options.get_lr() / 2);
+  }
+};
+
+/// A step takes the batches of all ranks: schedules that count batches go on by as many.
+TEST_F(PolicyEven, SchedulersCountTheOriginalsBatches) {
+  auto w = torch::ones({1}, torch::requires_grad());
+  auto v = torch::ones({1}, torch::requires_grad());
+  torch::optim::SGD optimizer({w}, 1.0), other({v}, 1.0);
+  torch::optim::StepLR batches(optimizer, 3, 0.5);
+  torch::optim::SGD reference({w}, 1.0);
+  torch::optim::StepLR original(reference, 3, 0.5);
+  Halving own{other};
+  auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(numbers(12 * n), 2);
+  accelerator->prepare(optimizer, other, loader, batches);
+  int64_t steps = 0;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : *loader) {
+      optimizer.zero_grad();
+      other.zero_grad();
+      accelerator->backward((w + v).sum() * batch.data.mean());
+      optimizer.step();
+      other.step();
+      accelerator->step_scheduler(batches);
+      accelerator->step_scheduler(own);
+      ++steps;
+      for (int64_t i = 0; i < n; ++i) {
+        original.step();
+      }
+      EXPECT_DOUBLE_EQ(optimizer.param_groups()[0].options().get_lr(), reference.param_groups()[0].options().get_lr());
+      EXPECT_EQ(own.steps, steps * n);
+    }
+  }
+  EXPECT_EQ(steps, 12);
+  EXPECT_LT(optimizer.param_groups()[0].options().get_lr(), 0.5);
+  // A loader of global batches makes one step of the original's.
+  auto global = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(
+      numbers(2 * n), torch::data::DataLoaderOptions(static_cast<size_t>(n)), accelerate::BatchPolicy::Global);
+  own.steps = 0;
+  for (auto& batch : *global) {
+    accelerator->backward((w + v).sum() * batch.data.mean());
+    accelerator->step_scheduler(own);
+  }
+  EXPECT_EQ(own.steps, 2);
+}
+
+/// A plateau is of epochs' metrics, whichever way batches are shared out.
+TEST_F(PolicyEven, APlateauIsSteppedOnce) {
+  auto w = torch::ones({1}, torch::requires_grad());
+  torch::optim::SGD optimizer({w}, 1.0);
+  torch::optim::ReduceLROnPlateauScheduler plateau(optimizer, torch::optim::ReduceLROnPlateauScheduler::min, 0.5F,
+                                                   /*patience=*/1);
+  accelerator->prepare(optimizer, plateau);
+  std::vector<double> rates;
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    accelerator->step_scheduler(plateau, 1.0F);
+    rates.push_back(optimizer.param_groups()[0].options().get_lr());
+  }
+  EXPECT_EQ(rates, (std::vector<double>{1, 1, 0.5, 0.5, 0.25}));
+}
+
 TEST_F(PolicyUneven, EveryRowOnce) {
   for_each_case([&](int64_t length, int64_t batch, bool drop_last, auto options) {
     const Batches original = sharded::batches_of(length, batch, drop_last);

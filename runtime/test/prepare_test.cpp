@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include "own_process.h"
+#include "temporary_folder.h"
 #include "toys.h"
 
 namespace {
@@ -70,6 +74,79 @@ TEST(Prepare, AnOptimizerWithoutAModel) {
   accelerator.backward((w * accelerator.process_index()).sum());
   const double mean = static_cast<double>(accelerator.num_processes() - 1) / 2;
   EXPECT_TRUE(torch::allclose(w.grad(), torch::full({2}, mean)));
+}
+
+/// Preparing again, in any order, one by one or together, changes nothing: neither what is trained, nor what is read,
+/// nor what a checkpoint is made of.
+TEST(Prepare, AgainIsOnce) {
+  using torch::data::samplers::SequentialSampler;
+  accelerate::Accelerator accelerator;
+  const auto waves = [] { return toys::Waves(22).map(torch::data::transforms::Stack<>()); };
+  struct Outcome {
+    std::vector<torch::Tensor> parameters;
+    std::vector<int64_t> rows;
+    std::vector<double> rates;
+    std::set<std::string> files;
+  };
+  const auto outcome_of = [&](bool again) {
+    Outcome outcome;
+    accelerator.free_memory();
+    torch::manual_seed(3);
+    auto model = toys::perceptron();
+    auto optimizer = std::make_unique<torch::optim::Adam>(model->parameters(), 0.01);
+    torch::optim::StepLR scheduler(*optimizer, 2, 0.5);
+    torch::optim::ReduceLROnPlateauScheduler plateau(*optimizer);
+    auto loader = accelerate::make_data_loader<SequentialSampler>(waves(), 8);
+    auto evaluation = accelerate::make_evaluation_data_loader<SequentialSampler>(waves(), 4);
+    auto existing = torch::data::make_data_loader<SequentialSampler>(waves(), 8);  // shared out in place
+    accelerator.prepare(model, optimizer, scheduler, plateau, loader, evaluation, existing);
+    const auto prepare_again = [&] {
+      if (again) {
+        accelerator.prepare(existing, evaluation, *loader, &plateau, &scheduler, *optimizer, model);
+        accelerator.prepare(optimizer);
+        accelerator.prepare(scheduler, optimizer.get());
+        accelerator.prepare(plateau);
+        accelerator.prepare(loader, loader);
+        accelerator.prepare(*existing);
+      }
+    };
+    prepare_again();
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const auto train = [&](auto& source) {
+        for (auto& batch : source) {
+          outcome.rows.push_back(batch.data.size(0));
+          optimizer->zero_grad();
+          accelerator.backward(torch::mse_loss(model->forward(batch.data), batch.target));
+          optimizer->step();
+          accelerator.step_scheduler(scheduler);
+          outcome.rates.push_back(optimizer->param_groups()[0].options().get_lr());
+        }
+      };
+      train(*loader);
+      train(*existing);
+      for (auto& batch : *evaluation) {
+        outcome.rows.push_back(batch.data.size(0));
+      }
+      accelerator.step_scheduler(plateau, 1.0F);
+      prepare_again();
+    }
+    for (const auto& parameter : model->parameters()) {
+      outcome.parameters.push_back(parameter.detach().clone());
+    }
+    TemporaryFolder folder;
+    accelerator.save_state(folder / "state");
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "state")) {
+      outcome.files.insert(entry.path().filename());
+    }
+    return outcome;
+  };
+  const Outcome once = outcome_of(false), twice = outcome_of(true);
+  EXPECT_EQ(once.rows, twice.rows);
+  EXPECT_EQ(once.rates, twice.rates);
+  EXPECT_EQ(once.files, twice.files);
+  EXPECT_EQ(once.files.count("optimizer.bin"), 1U);
+  EXPECT_EQ(once.files.count("sampler_2.bin"), 1U);
+  EXPECT_EQ(toys::distance(once.parameters, twice.parameters), 0);
 }
 
 TEST(Prepare, RefusesWhatItCannotPrepare) {

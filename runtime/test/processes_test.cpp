@@ -42,6 +42,24 @@ TEST_F(Processes, Once) {
   EXPECT_THROW(accelerator.once([&]() -> bool { throw std::runtime_error("no room"); }), std::exception);
 }
 
+/// What the main process has written and closed, all read; what all have read, it writes anew.
+TEST_F(Processes, OneWritesAndAllRead) {
+  const std::string path =
+      testing::TempDir() + "accelerate_one_writes_" + std::to_string(accelerator.broadcast(getpid()));
+  for (const int64_t content : {1, 2, 3}) {
+    {
+      std::ofstream file(accelerator.main_process_file(accelerator.wait_for_file(path)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      file << content + r;
+    }
+    int64_t found = 0;
+    std::ifstream(accelerator.wait_for_file(path)) >> found;
+    EXPECT_EQ(found, content);
+  }
+  accelerator.wait_for_everyone();
+  accelerator.on_main_process([&] { std::remove(path.c_str()); });
+}
+
 TEST_F(Processes, OnOneProcess) {
   int64_t main = 0, local = 0, last = 0, second = 0;
   accelerator.on_main_process([&] { ++main; });

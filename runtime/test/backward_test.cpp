@@ -1,0 +1,217 @@
+/// The arguments of Accelerator::backward() beside the loss: torch::Tensor::backward's.
+
+#include <accelerate/accelerate.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "toys.h"
+
+namespace {
+
+using Gradients = std::vector<torch::Tensor>;
+using torch::nn::Sequential;
+
+/// Batches of 4, 4 and 1 rows: the ranks' parts differ, and in the last one most ranks have a ghost.
+class Backward : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { torch::set_default_dtype(caffe2::TypeMeta::Make<double>()); }
+  static void TearDownTestSuite() { torch::set_default_dtype(caffe2::TypeMeta::Make<float>()); }
+
+  static auto waves() { return toys::Waves(9).map(torch::data::transforms::Stack<>()); }
+
+  static Sequential model_of_seed() {
+    torch::manual_seed(5);
+    return toys::perceptron();
+  }
+
+  static Gradients gradients_of(const Sequential& model) {
+    Gradients result;
+    for (const auto& parameter : model->parameters()) {
+      result.push_back(parameter.grad().defined() ? parameter.grad().detach().clone() : torch::Tensor());
+    }
+    return result;
+  }
+
+  /// Each batch's loss on each row.
+  using Example = torch::data::Example<>;
+  static torch::Tensor losses(Sequential& model, const Example& batch) {
+    return (model->forward(batch.data) - batch.target).pow(2).flatten();
+  }
+
+  /// The gradients after one batch: those of the single process, and ours, have to be equal at each one.
+  void compare(const std::function<void(Sequential&, const Example&)>& single,
+               const std::function<void(Sequential&, const Example&)>& ours) {
+    Sequential reference = model_of_seed(), model = model_of_seed();
+    auto reference_loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(waves(), 4);
+    auto loader = accelerate::make_data_loader<torch::data::samplers::SequentialSampler>(waves(), 4);
+    accelerator.prepare(model, loader);
+    std::vector<Gradients> expected;
+    for (auto& batch : *reference_loader) {
+      reference->zero_grad();
+      single(reference, batch);
+      expected.push_back(gradients_of(reference));
+    }
+    size_t step = 0;
+    for (auto& batch : *loader) {
+      model->zero_grad();
+      ours(model, batch);
+      const Gradients actual = gradients_of(model);
+      ASSERT_LT(step, expected.size());
+      for (size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_EQ(actual[i].defined(), expected[step][i].defined()) << "step " << step << ", parameter " << i;
+        if (actual[i].defined()) {
+          EXPECT_LT((actual[i] - expected[step][i]).abs().max().item<double>(), 1e-12)
+              << "step " << step << ", parameter " << i;
+        }
+      }
+      ++step;
+    }
+    EXPECT_EQ(step, expected.size());
+  }
+
+  accelerate::Accelerator accelerator;
+};
+
+TEST_F(Backward, AGradientMakesALossOfRows) {
+  const auto mean = [](const torch::Tensor& x) { return torch::full_like(x, 1.0 / static_cast<double>(x.numel())); };
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        auto x = losses(model, batch);
+        x.backward(mean(x));
+      },
+      [&](Sequential& model, const Example& batch) {
+        auto x = losses(model, batch);
+        accelerator.backward(x, mean(x));
+      });
+}
+
+TEST_F(Backward, AGradientScalesALoss) {
+  const auto three = torch::tensor(3.0);
+  compare([&](Sequential& model, const Example& batch) { losses(model, batch).mean().backward(three); },
+          [&](Sequential& model, const Example& batch) { accelerator.backward(losses(model, batch).mean(), three); });
+}
+
+TEST_F(Backward, AGradientOfASum) {
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        auto x = losses(model, batch);
+        x.backward(torch::full_like(x, 0.5));
+      },
+      [&](Sequential& model, const Example& batch) {
+        auto x = losses(model, batch);
+        accelerator.backward(x, accelerate::Reduction::Sum, torch::full_like(x, 0.5));
+      });
+}
+
+TEST_F(Backward, AGradientOfAWeightedMean) {
+  // Rows count as much as their first number; a ghost's don't.
+  const auto weights = [](const Example& batch) { return batch.data.select(1, 0).abs() + 0.1; };
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        const auto w = weights(batch);
+        losses(model, batch).backward(w / w.sum());
+      },
+      [&](Sequential& model, const Example& batch) {
+        const auto w = weights(batch);
+        accelerator.backward(losses(model, batch), accelerate::Weight(w.sum()), w / w.sum());
+      });
+}
+
+TEST_F(Backward, ARetainedGraphServesTwice) {
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        auto loss = losses(model, batch).mean();
+        loss.backward({}, /*retain_graph=*/true);
+        loss.backward();
+      },
+      [&](Sequential& model, const Example& batch) {
+        auto loss = losses(model, batch).mean();
+        accelerator.backward(loss, {}, /*retain_graph=*/true);
+        accelerator.backward(loss);
+      });
+}
+
+/// A penalty on the gradient at each row, as of WGAN-GP: differentiated within the loss.
+TEST_F(Backward, PenaltiesOnGradientsAtRows) {
+  const auto loss = [](Sequential& model, const Example& batch) {
+    auto x = batch.data.clone().requires_grad_();
+    auto y = model->forward(x);
+    auto gradient = torch::autograd::grad({y}, {x}, {torch::ones_like(y)}, /*retain_graph=*/true,
+                                          /*create_graph=*/true)[0];
+    return ((gradient.norm(2, 1) - 1).pow(2) + (y - batch.target).pow(2).flatten()).mean();
+  };
+  compare([&](Sequential& model, const Example& batch) { loss(model, batch).backward(); },
+          [&](Sequential& model, const Example& batch) { accelerator.backward(loss(model, batch)); });
+}
+
+/// Gradients of gradients: alone; where they are those of several ranks, each knows its own graph only.
+TEST_F(Backward, GradientsOfGradientsAreAloneOrAnError) {
+  const auto penalty = [](Sequential& model) {
+    auto sum = torch::zeros({});
+    for (const auto& parameter : model->parameters()) {
+      sum = sum + parameter.grad().pow(2).sum();
+    }
+    return sum;
+  };
+  const bool alone = accelerator.num_processes() == 1;
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        losses(model, batch).mean().backward({}, std::nullopt, /*create_graph=*/alone);
+        if (alone) {
+          penalty(model).backward();
+        }
+      },
+      [&](Sequential& model, const Example& batch) {
+        const std::string error = toys::error_of(
+            [&] { accelerator.backward(losses(model, batch).mean(), {}, std::nullopt, /*create_graph=*/true); });
+        if (alone) {
+          accelerator.backward(penalty(model));
+          return;
+        }
+        EXPECT_NE(error.find("backward() with create_graph can't be used on several ranks"), std::string::npos)
+            << error;
+        accelerator.backward(losses(model, batch).mean());
+      });
+}
+
+TEST_F(Backward, OnlyTheInputsGetGradients) {
+  const auto some = [](Sequential& model) {
+    return std::vector<torch::Tensor>{model->parameters()[0], model->parameters()[3]};
+  };
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        const auto inputs = some(model);
+        losses(model, batch).mean().backward({}, std::nullopt, false, torch::TensorList(inputs));
+      },
+      [&](Sequential& model, const Example& batch) {
+        const auto inputs = some(model);
+        accelerator.backward(losses(model, batch).mean(), {}, std::nullopt, false, torch::TensorList(inputs));
+      });
+}
+
+/// An error in the pass is what it is, and on ranks the end, which the next backward() says; in a process of its own.
+TEST(BackwardFailed, IsSaidByTheNext) {
+  accelerate::Accelerator accelerator;
+  auto model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  accelerator.prepare(model, optimizer);
+  const auto loss = [&] { return model->forward(torch::ones({2, 6})).mean(); };
+  auto graph = loss();
+  accelerator.backward(graph);
+  const std::string own = toys::error_of([&] { accelerator.backward(graph); });
+  EXPECT_NE(own.find("backward through the graph a second time"), std::string::npos) << own;
+  const std::string next = toys::error_of([&] { accelerator.backward(loss()); });
+  if (accelerator.num_processes() == 1) {
+    EXPECT_EQ(next, "no error");
+    return;
+  }
+  for (const char* part : {"the last backward() through", "ended in an error on this rank", "graph a second time"}) {
+    EXPECT_NE(next.find(part), std::string::npos) << next;
+  }
+}
+
+}  // namespace
