@@ -42,6 +42,8 @@ REFUSED = [
     ("accelerator.prepare({true}, Color::red);", PREPARE, "Color"),
     ("accelerator.prepare();", "prepare() takes at least one argument", None),
     ("accelerator.reduce_();", "reduce_() takes at least one argument", None),
+    ("std::string text; accelerator.max(text);", "max() and min() take tensors and numbers", "basic_string"),
+    ("accelerator.reduce(x, text);", "reduce() takes tensors, numbers, and std::array, std::vector", "basic_string"),
     ("accelerator.mine(net);", "mine() and sum() take tensors and numbers", "Net"),
 ]
 

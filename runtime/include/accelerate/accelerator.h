@@ -99,6 +99,9 @@ class ACCELERATE_API Accelerator : public Project {
   /// same models from their losses; which of a model's parameters may differ. In a loop that takes batches
   /// from two training loaders a mean's loader isn't known: throws on all ranks if the ranks' parts of their
   /// batches differ; give such losses a Weight.
+  ///
+  /// With other ranks `create_graph` throws, but for `inputs`: a rank has its own graph only. Compute what the loss
+  /// differentiates with torch::autograd::grad(). Behind a call that threw midway on a rank the next one throws on all.
   void backward(const torch::Tensor& loss, const torch::Tensor& gradient = {},
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;

@@ -70,6 +70,10 @@ struct Pack {
       !std::is_same_v<T, T>,
       "accelerate: reduce() takes tensors, numbers, and std::array, std::vector, std::map or std::unordered_map "
       "of them");
+  // So that this is all that the compiler says.
+  static void put(std::vector<torch::Tensor>& out, const T& x);
+  static T take(const torch::Tensor*& in, const T& x);
+  static void take_in_place(const torch::Tensor*& in, T& x);
 };
 
 template <>
@@ -281,8 +285,10 @@ template <typename Value>
 Value extreme_of(const Value& x, bool largest) {
   if constexpr (std::is_base_of_v<torch::Tensor, Value>) {
     return extreme(x, largest);
+  } else if constexpr (!is_number<Value>) {
+    static_assert(!std::is_same_v<Value, Value>, "accelerate: max() and min() take tensors and numbers");
+    return x;
   } else {
-    static_assert(is_number<Value>, "accelerate: max() and min() take tensors and numbers");
     using Wide = typename Pack<Value>::Wide;
     if (alone()) {
       return x;
