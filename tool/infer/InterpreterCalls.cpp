@@ -479,6 +479,9 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     note("unsupported-backward", E, V, "calls `torch::autograd::backward`");
     return;
   }
+  // `loss.backward({}, true, true)`
+  if (!Ours && X.Args.size() == 3 && X.Args[2] != None && P.Code.Exprs[X.Args[2]].Name != "false")
+    note("unsupported-backward", E, V, "makes a graph of the gradients (`create_graph`), which are all ranks'");
   if (V.replicated() && !Ours && cutBatch(V))
     return;
   if (V.replicated() || V.Kind == Placement::Mean) {

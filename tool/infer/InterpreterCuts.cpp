@@ -110,6 +110,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
     TypeKind Kind = P.Code.type(From).Kind;
     bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
     bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
+    Declared |= Made.Kind == ExprKind::Construct && Made.Args.size() == 1 && Made.Args[0] != None &&
+                P.Code.Exprs[Made.Args[0]].Kind == ExprKind::List; // `std::vector<torch::Tensor> v{x, y};`
     // `x.sub_(mean)` writes to all rows of x, of which a cut would be a view.
     ir::ExprId Changed = From;
     while (P.Code.Exprs[Changed].Kind == ExprKind::Call && P.Code.Exprs[Changed].Object != None &&
