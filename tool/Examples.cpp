@@ -245,7 +245,9 @@ private:
   }
 
   void collectVariants(StringRef Folder) {
-    for (size_t I = 0, Originals = Cases.size(); I != Originals; ++I)
+    for (size_t I = 0, Originals = Cases.size(); I != Originals; ++I) {
+      if (Cases[I].Example->After == Cases[I].Example->Before) // however it is written, nothing of it is the rule's
+        continue;
       for (size_t V = 0; V != std::size(VariantNames); ++V) {
         Case C = Cases[I];
         C.As = static_cast<Variant>(V);
@@ -268,6 +270,7 @@ private:
         C.Text = std::move(*Text);
         Cases.push_back(std::move(C));
       }
+    }
   }
 
   /// The examples that were migrated, to be migrated again.
