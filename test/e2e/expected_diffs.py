@@ -67,7 +67,7 @@ def main():
             if same:
                 continue
             if options.update:
-                kept.write_bytes(got) if got else kept.unlink()
+                kept.write_bytes(got) if got else kept.unlink(missing_ok=True)
                 continue
             other += 1
             sys.stdout.writelines(difflib.unified_diff(lines(expected), lines(got), f"{folder.name}/{DIFF}", "this migration"))
