@@ -49,14 +49,15 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
     auto Slice = [&](const ir::Range &Where) {
       return Where.valid() ? Texts(P.Code.Files[Where.File].Path).substr(Where.Begin, Where.End - Where.Begin) : "";
     };
-    const Facts Known = trains(P.Code) ? deriveFacts(P, R, F, Slice) : Facts();
+    const bool Trains = trains(P.Code);
+    const Facts Known = Trains ? deriveFacts(P, R, F, Slice) : Facts();
     if (Edited.empty() && O.Dump == "roles")
       dumpRoles(P, R, F, Known, Here.Rules, Tree, Out);
     if (Edited.empty() && O.Dump == "placements")
       dumpPlacements(P, F, Tree, Texts, Out);
     Plan &New = Plans.emplace_back();
     New.Reached = F.Reached;
-    if (trains(P.Code)) {
+    if (Trains) {
       New.M = applyRules(P, Known, Here.Rules, Texts);
       if (!F.Trains && !F.TooLarge.valid()) // what trains in it isn't run: it only tells
         New.M.Edits.clear();

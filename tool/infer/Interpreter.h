@@ -80,6 +80,9 @@ inline bool keepsWhole(llvm::StringRef How) {
 /// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
 void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into);
 
+/// The tensor that `t.data_ptr()` points into; None of anything else.
+ir::ExprId pointee(const Program &P, ir::ExprId Address);
+
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
 /// Whether a function draws a number from the standard library's generators.

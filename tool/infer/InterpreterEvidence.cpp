@@ -90,16 +90,14 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
     At = Next;
     Now = It->second;
   }
+  const ir::Range &Use = P.Code.Exprs[E].Where; // the finding itself tells it
+  llvm::erase_if(Back, [&](const Evidence &S) { return S.Where.File == Use.File && S.Where.Line == Use.Line; });
   if (V.Source != None && V.Source != E) {
     const ir::Range &Born = P.Code.Exprs[V.Source].Where;
     llvm::erase_if(Back, [&](const Evidence &S) { return S.Where.File == Born.File && S.Where.Line == Born.Line; });
     if (Born.valid())
       Back.push_back({Born, "it comes from here"});
   }
-  const ir::Range &Use = P.Code.Exprs[E].Where; // the finding itself tells it
-  llvm::erase_if(Back, [&](const Evidence &S) {
-    return S.What != "it comes from here" && S.Where.File == Use.File && S.Where.Line == Use.Line;
-  });
   std::reverse(Back.begin(), Back.end());
   return Back;
 }

@@ -131,10 +131,8 @@ std::pair<ir::VarId, bool> Interpreter::partOfVar(ir::ExprId E) const {
     const ir::Expr &X = P.Code.Exprs[E];
     if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field)
       return {X.Var, Part};
-    bool Points = X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("at::Tensor") &&
-                  StringRef(X.Name).contains("data_ptr");
     bool Views = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && isView(X.Name));
-    if ((!Views && !Points) || X.Object == None)
+    if ((!Views && pointee(P, E) == None) || X.Object == None)
       return {None, false};
     Part = true;
     E = X.Object;
@@ -179,8 +177,7 @@ bool Interpreter::writtenInParts(ir::VarId V) {
         }
       } else if (X.Kind == ExprKind::Call) {
         for (ir::ExprId Arg : X.Args) // `std::memcpy(x.data_ptr(), …)`, `std::copy(…, x.data_ptr<float>())`
-          if (Arg != None && P.Code.type(P.unconverted(Arg)).Kind != TypeKind::Tensor &&
-              StringRef(P.Code.Exprs[P.unconverted(Arg)].Name).contains("data_ptr"))
+          if (Arg != None && pointee(P, Arg) != None)
             if (auto [Of, Part] = partOfVar(Arg); Of != None && Part)
               InParts->insert(Of);
       }

@@ -51,7 +51,7 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
       Root = P.Code.Exprs[Root].Object != None ? P.Code.Exprs[Root].Object
              : P.Code.Exprs[Root].Args.empty() ? None
                                                : P.Code.Exprs[Root].Args[0];
-    if (Root != None)
+    if (Root != None) {
       if (outer(*lvalue(Root))) {
         notWhole("it writes into a part of something", E);
         write(*lvalue(Root), Value::unknown("is written in part", E), E);
@@ -59,11 +59,11 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
                  Whole.Kind == Placement::Sharded && In.Values[0].Kind == Placement::Unknown) {
         write(*lvalue(Root), Value::unknown("is changed in some of its rows", E), E);
       }
+    }
   }
 }
 
-/// The tensor that `t.data_ptr()` points into.
-static ir::ExprId pointee(const Program &P, ir::ExprId Address) {
+ir::ExprId pointee(const Program &P, ir::ExprId Address) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
   return X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("at::Tensor") &&
                  StringRef(X.Name).contains("data_ptr")

@@ -9,11 +9,6 @@ using migrate::ir::TypeKind;
 namespace migrate {
 namespace {
 
-/// What rules about devices, metrics, random numbers and files select, by the family of their codes: the places are
-/// told with the rules' own words, so that users' rules are shown as well.
-constexpr std::pair<StringLiteral, StringLiteral> Families[] = {
-    {"AM02", "device"}, {"AM05", "value"}, {"AM06", "output"}, {"AM10", "output"}};
-
 /// Calls that are told by their names alone.
 constexpr std::pair<StringLiteral, StringLiteral> Calls[] = {
     {"torch::nn::utils::clip_grad_norm_", "gradients clipped"},
@@ -29,7 +24,7 @@ public:
       : P(P), R(R), F(F), Known(Known), Rules(Rules), Tree(Tree), Out(Out) {}
 
   void run() {
-    fromRules("AM02");
+    fromRules("AM02", "device");
     models();
     optimizers();
     for (ir::StmtId S : R.Schedulers)
@@ -48,9 +43,9 @@ public:
         line("accumulator", "`" + P.Code.Vars[V].Name + "`, reduced behind its loop", P.Code.Stmts[Loop].Where);
     flush();
     calls();
-    fromRules("AM05");
-    fromRules("AM06");
-    fromRules("AM10");
+    fromRules("AM05", "value");
+    fromRules("AM06", "output");
+    fromRules("AM10", "output");
   }
 
 private:
@@ -167,19 +162,8 @@ private:
     flush();
   }
 
-  /// Whether what the rule asks for beside its pattern is so.
-  bool holds(const Rule &Selected, const ir::RuleMatch &M) const {
-    auto Call = M.Nodes.find("call");
-    return Call == M.Nodes.end() ||
-           all_of(Selected.Where, [&](const std::string &Label) { return Known.has(Call->second, Label); });
-  }
-
-  /// The places that rules of a family select, whether by a fact or by a pattern.
-  void fromRules(StringRef Family) {
-    StringRef Role;
-    for (const auto &[Code, Name] : Families)
-      if (Code == Family)
-        Role = Name;
+  /// The places that rules of a family of codes select, whether by a fact or by a pattern, with the rules' own words.
+  void fromRules(StringRef Family, StringRef Role) {
     for (const Fact &X : Known.all())
       for (const Rule *Selected : Rules.byFact(X.Name))
         if (StringRef(Selected->Code).starts_with(Family) && !X.Nodes.empty() &&
@@ -188,7 +172,7 @@ private:
     for (const ir::RuleMatch &M : P.Code.Matches)
       if (const Rule *Selected = Rules.byPattern(M.Rule);
           Selected && StringRef(Selected->Code).starts_with(Family) && !M.Nodes.empty() &&
-          (M.Function == None || F.Reached.count(M.Function)) && holds(*Selected, M))
+          (M.Function == None || F.Reached.count(M.Function)) && holds(*Selected, M, Known))
         line(Role, Selected->Summary + " [" + Selected->Code + "]", whereOf(M.Nodes.begin()->second));
     flush();
   }

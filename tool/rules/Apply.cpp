@@ -56,10 +56,9 @@ private:
             if (Sub == E) // before the body, where no handle is yet
               F.Texts["accelerator"] = "accelerate::Accelerator()";
         });
+    if (!holds(R, M, Known))
+      return;
     for (const auto &[Name, E] : M.Nodes) {
-      for (const std::string &Where : R.Where)
-        if (Name == "call" && !Known.has(E, Where))
-          return;
       F.Nodes[Name] = P.Code.Exprs[E].Where;
       F.Nodes[Name + ":name"] = P.Code.Exprs[E].CalleeName;
     }
@@ -451,6 +450,12 @@ private:
 };
 
 } // namespace
+
+bool holds(const Rule &R, const ir::RuleMatch &M, const Facts &Known) {
+  auto Call = M.Nodes.find("call");
+  return Call == M.Nodes.end() ||
+         all_of(R.Where, [&](const std::string &Where) { return Known.has(Call->second, Where); });
+}
 
 Migration applyRules(const Program &P, const Facts &Known, const RuleSet &Rules, const FileTexts &Texts) {
   return Applier(P, Known, Rules, Texts).run();

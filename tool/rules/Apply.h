@@ -37,6 +37,9 @@ struct Migration {
 /// Texts by path, read once; an overlay stands before the disk.
 using FileTexts = std::function<const std::string &(const std::string &Path)>;
 
+/// Whether what a rule asks for beside its pattern is so at a match.
+bool holds(const Rule &R, const ir::RuleMatch &M, const Facts &Known);
+
 Migration applyRules(const Program &P, const Facts &Known, const RuleSet &Rules, const FileTexts &Texts);
 
 } // namespace migrate
