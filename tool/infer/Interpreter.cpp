@@ -379,6 +379,7 @@ Value Interpreter::eval(ir::ExprId E) {
     return Last[E] = It->second;
   Value V = evalRaw(E);
   makeParts(E, P.Code.Exprs[E]);
+  fromOutside(E, P.Code.Exprs[E], V);
   if (Cuts.count(E) && V.replicated()) {
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
@@ -393,7 +394,6 @@ Value Interpreter::eval(ir::ExprId E) {
     if (Recording)
       Out.OwnRows.insert(E);
   }
-  fromOutside(E, P.Code.Exprs[E], V);
   opensFile(E);
   Last[E] = V;
   if (Recording) {
@@ -432,6 +432,9 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     default:
       break;
     }
+    if (X.Kind == ExprKind::Field && X.Object != None)
+      if (std::optional<Value> Item = itemOfRows(X.Object))
+        return *Item;
     if (std::optional<Location> L = named(E)) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
@@ -468,6 +471,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     }
     Value V = eval(X.Args[0]);
     if (X.Name == "*") {
+      if (std::optional<Value> Item = itemOfRows(X.Args[0]))
+        return *Item;
       if (std::optional<Location> L = lvalue(X.Args[0]); L && PointsTo.count(*L))
         return read(PointsTo.at(*L), E);
       V.Iterator = false;
@@ -567,6 +572,12 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       return Value::of(Placement::Zero, E);
     return call(E, X);
   case ExprKind::Call:
+    if (isElement(X))
+      if (std::optional<Value> Item = itemOfRows(E)) {
+        for (ir::ExprId Arg : X.Args)
+          eval(Arg);
+        return *Item;
+      }
     return call(E, X);
   case ExprKind::Unknown: {
     Value V = Value::of(Placement::Replicated, E);

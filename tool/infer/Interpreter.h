@@ -312,6 +312,7 @@ private:
   bool cutWithFold(const ir::Expr &X, const Value &V);
   ir::ExprId addedTo(const Location &L, ir::ExprId Sum);
   bool listsRows(ir::ExprId E, const Value &V) const;
+  std::optional<Value> itemOfRows(ir::ExprId E);
   std::optional<Value> listed(const Location &L, const Value &Item);
   std::optional<Value> extreme(const Location &L, ir::ExprId From);
 

@@ -311,9 +311,19 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Sub : P.Code.Exprs[LE].Args)
       eval(Sub);
   Value Right = eval(RE);
-  if (!Right.replicated() && P.Code.type(LE).Kind == TypeKind::Tensor && R.ofModel(LE)) { // `p -= rate * p.grad()`
-    intoModel(RE, Right);
-    return Value::of(Placement::Replicated, E);
+  if (P.Code.type(LE).Kind == TypeKind::Tensor && R.ofModel(LE) &&
+      (L || !Right.replicated())) { // `p -= rate * p.grad()`
+    if (!Right.replicated()) {
+      intoModel(RE, Right);
+      return Value::of(Placement::Replicated, E);
+    }
+    Value Trained = read(*L, LE); // still the model's, and no zero any more
+    if (Trained.Kind == Placement::Zero)
+      Trained.Kind = Placement::Replicated;
+    if (Trained.replicated()) {
+      write(*L, Trained, RE);
+      return Trained;
+    }
   }
   if (!L)
     eval(LE);

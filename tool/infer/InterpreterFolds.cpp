@@ -138,6 +138,38 @@ bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
   return V.Kind == Placement::Sharded && (V.Listed || Examples);
 }
 
+/// What lies in one row of a batch that is a list of rows: the row that a fold is at, `batch[row].data`, or one of them
+/// by its number, `batch[0].data`, `batch.front()`, `batch.data()->data`, `it->data`, of which each rank has another.
+std::optional<Value> Interpreter::itemOfRows(ir::ExprId E) {
+  while (E != None) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    ir::ExprId List = None;
+    if (isElement(X) ||
+        (X.Kind == ExprKind::Call && X.Object != None && X.Args.empty() &&
+         P.Code.type(X.Object).Kind == ir::TypeKind::Container &&
+         llvm::is_contained({"begin", "cbegin", "rbegin", "data"}, StringRef(X.Name).rsplit("::").second)))
+      List = X.Object;
+    if (List != None && P.Code.type(List).Kind == ir::TypeKind::Container)
+      if (Value Rows = eval(List); listsRows(List, Rows))
+        return X.Args.size() == 1 && isRow(X, X.Args[0], Rows) ? Value::of(Placement::Own, E)
+                                                               : Value::unknown("picks rows of a batch by number", E);
+    if (X.Kind == ExprKind::Ref && X.Var != None && Elements.count(X.Var)) // `auto it = batch.begin()`
+      if (auto To = PointsTo.find(Location{X.Var, {}}); To != PointsTo.end() && To->second.Path.empty()) {
+        const Value Rows = read(To->second, None);
+        if (Rows.Kind == Placement::Sharded &&
+            (Rows.Listed ||
+             StringRef(P.Code.typeOf(To->second.Root).Name).starts_with("std::vector<torch::data::Example<")))
+          return Value::unknown("picks rows of a batch by number", E);
+      }
+    E = X.Kind == ExprKind::Field || X.Kind == ExprKind::Index                    ? X.Object
+        : X.Kind == ExprKind::Unary && X.Name == "*"                              ? X.Args[0]
+        : X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::operator->") ? X.Object
+                                                                                  : None;
+  }
+  return std::nullopt;
+}
+
 /// Whether a place was made in the step that runs.
 bool Interpreter::ofStep(const Location &L) const {
   auto Declared = Depths.find(L.Root);

@@ -203,6 +203,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   Value Result = apply(E, X, Row, In);
   Result.Batch = None;
   Result.Iterator = false;
+  if (Into && Result.replicated()) { // `w.sub_(rate * w.grad())` is the model's as before
+    Result.Trained = In.Values[0].Trained;
+    Result.Rows = In.Values[0].Rows;
+    Result.Edges = In.Values[0].Edges;
+  }
   if (InPlace && X.Object != None)
     writeBack(E, X, Row, In, Result);
   return Result;

@@ -173,17 +173,24 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   if ((X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct) &&
       (P.callee(X) != None || Name.starts_with("accelerate::")))
     return; // the body tells
-  bool Seeds = (X.Kind == ExprKind::Construct && isEngine(Type)) || Name == "torch::manual_seed" ||
-               Name == "at::manual_seed" || Name == "srand" || Name == "std::srand" ||
-               Name == "torch::cuda::manual_seed" || Name == "torch::cuda::manual_seed_all" ||
-               Name.ends_with("::set_current_seed") ||
+  bool Makes = X.Kind == ExprKind::Construct || Name == "std::make_unique" || Name == "std::make_shared" ||
+               Name.ends_with("::emplace") || Name.ends_with("::reset");
+  StringRef Made = X.Kind == ExprKind::Call && X.Object != None ? StringRef(P.Code.type(X.Object).Name) : Type;
+  bool Seeds = (Makes && isEngine(Made)) || Name == "at::detail::createCPUGenerator" ||
+               Name.starts_with("at::make_generator") || Name == "torch::manual_seed" || Name == "at::manual_seed" ||
+               Name == "srand" || Name == "std::srand" || Name == "torch::cuda::manual_seed" ||
+               Name == "torch::cuda::manual_seed_all" || Name.ends_with("::set_current_seed") ||
                (X.Object != None && Name.ends_with("::seed") && isEngine(P.Code.type(X.Object).Name));
   if (Name == "std::shuffle" || Name == "std::sample") {
     ir::ExprId Engine = X.Args.empty() ? None : X.Args.back();
     if (Engine != None && StringRef(P.Code.type(Engine).Name).contains("random_device"))
       note("outside-entropy", E, V, "takes its order from the system's entropy");
   }
+  // `uniform(device)`: a draw of a distribution, straight from the system's entropy
   bool Any = X.Object != None && Last[X.Object].Outside;
+  for (ir::ExprId Arg : X.Args)
+    Any |= X.Kind == ExprKind::Call && Arg != None && P.Code.type(E).number() &&
+           StringRef(P.Code.type(Arg).Name) == "std::random_device";
   for (ir::ExprId Arg : X.Args) {
     if (Arg == None || !Last[Arg].Outside)
       continue;

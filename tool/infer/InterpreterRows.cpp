@@ -425,6 +425,13 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (std::optional<Location> L = lvalue(X.Object))
       Current[*L].Trained = true;
 
+  // `w.sub_(rate * w.grad())`: what a parameter is changed by is no batch that it meets.
+  if (X.Kind == ExprKind::Call && X.Object != None && InPlace && Result.replicated() && R.ofModel(X.Object)) {
+    Result.Rows = Last[X.Object].Rows;
+    Result.Edges = Last[X.Object].Edges;
+    return Result;
+  }
+
   if (Op && *Op == Operation::ClassLoss && Operands.size() > 2)
     Operands.resize(2); // the third are weights of classes
   // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.

@@ -190,8 +190,11 @@ ir::ExprId Interpreter::copied(ir::ExprId E) const {
 void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (P.Code.Vars[V].Global) { // static: made once, and outlives every loop
     Depths[V] = -1;
-    if (Current.count(Location{V, {}}))
+    if (Current.count(Location{V, {}})) { // what it was made of was seen, but maybe not for good
+      if (Recording && Init != None)
+        eval(Init);
       return;
+    }
   } else {
     Depths[V] = Depth;
   }
@@ -207,7 +210,11 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   const ir::Expr &X = P.Code.Exprs[Init];
   if (T.Reference) {
     if (std::optional<Location> L = lvalue(Init)) {
-      eval(Init);
+      Value Named = eval(Init);
+      if (itemOfRows(Init)) { // `auto& first = batch[0]`
+        Current[Location{V, {}}] = Named;
+        return;
+      }
       Alias[V] = *L;
       if (ofContainer(Init))
         Elements.insert(V);
@@ -227,7 +234,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     Views.emplace(V, *Base);
   // A tensor is a reference: what is written into its copy is written into it.
   if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
-    if (std::optional<Location> L = lvalue(From); L && L->Root != V) {
+    if (std::optional<Location> L = lvalue(From); L && L->Root != V && !itemOfRows(From)) {
       eval(Init);
       Alias[V] = *L;
       Copies.insert(V);

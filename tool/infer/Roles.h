@@ -74,12 +74,15 @@ private:
   void findUpdatesByHand();
   bool tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen);
   bool trainedByHand(ir::VarId V);
+  ir::StmtId behindGlobal(ir::VarId V) const;
+  std::vector<ir::ExprId> sourcesOf(ir::VarId V) const;
   bool onlyLookedAt(ir::VarId V, int Depth = 0) const;
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
 
   const Program &P;
   mutable std::vector<ObjectId> Parent;
   std::set<ir::FuncId> Backward;
+  std::set<ir::VarId> Traced; ///< variables and fields that lead to parameters whose gradients are read
   std::map<std::string, std::vector<ir::FuncId>> Handed; ///< to what holds functions, by its type
   std::map<ir::VarId, ir::StmtId> DeclarationOf;
   std::map<ir::FuncId, std::vector<ir::ExprId>> CallsOf;

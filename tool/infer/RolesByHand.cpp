@@ -18,20 +18,115 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
-/// Has a model or leaf tensor prepared where it is declared. False if that is no statement.
+/// The last of main's statements before training that names a global, directly or in what it calls; the first if none
+/// does. None where training is all that main does.
+ir::StmtId Roles::behindGlobal(ir::VarId V) const {
+  if (P.Main == None || StringRef(P.Code.Vars[V].Usr).contains("@N@") || StringRef(P.Code.Vars[V].Usr).contains("@S@"))
+    return None; // its name alone might not name it there
+  std::set<ir::FuncId> Seen;
+  std::function<bool(ir::ExprId)> Names = [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool Found = X.Kind == ExprKind::Ref && X.Var == V;
+    for (ir::FuncId F : mayRun(X))
+      if (Seen.insert(F).second)
+        P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Inner) { Found |= Names(Inner); });
+    return Found;
+  };
+  ir::StmtId Behind = None;
+  for (ir::StmtId Child : P.Code.Stmts[P.Code.Functions[P.Main].Body].Children) {
+    if (reachesBackward(Child))
+      return Behind;
+    bool Named = Behind == None;
+    Seen.clear();
+    P.forEachExprIn(Child, [&](ir::ExprId E) { Named |= Names(E); });
+    if (Named)
+      Behind = Child;
+  }
+  return None;
+}
+
+/// Has a model or leaf tensor prepared where it is made: declared, assigned once, or a constructor's member. False if
+/// that isn't one place.
 bool Roles::trainedByHand(ir::VarId V) {
   if (Models.count(find(V)))
     return true;
-  auto Declared = DeclarationOf.find(V);
-  if (Declared == DeclarationOf.end() || P.Code.Stmts[Declared->second].Kind != StmtKind::Decl || P.Code.Vars[V].Global)
-    return false;
   OptimizerRole Role;
   Role.Var = V;
-  Role.Statement = Declared->second;
-  Role.Function = FunctionOf.at(Declared->second);
+  auto Declared = DeclarationOf.find(V);
+  if (P.Code.Vars[V].Global) {
+    Role.Statement = behindGlobal(V);
+    if (Role.Statement == None)
+      return false;
+  } else if (Declared != DeclarationOf.end()) {
+    if (P.Code.Stmts[Declared->second].Kind != StmtKind::Decl)
+      return false;
+    Role.Statement = Declared->second;
+  } else {
+    if (!P.Code.Vars[V].Field)
+      return false;
+    for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+      for (const auto &[Field, Value] : P.Code.Functions[F].Inits)
+        if (Field == V && !(P.Code.Exprs[Value].Kind == ExprKind::Construct && P.Code.Exprs[Value].Args.empty())) {
+          if (Role.Function != None)
+            return false;
+          Role.Function = F;
+        }
+      bool Twice = false;
+      P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
+        const ir::Stmt &X = P.Code.Stmts[S];
+        if (X.Kind != StmtKind::Expr || X.Value == None || P.Code.Exprs[X.Value].Kind != ExprKind::Assign ||
+            P.Code.Exprs[X.Value].Name != "=" || P.Code.Exprs[P.Code.Exprs[X.Value].Args[0]].Var != V)
+          return;
+        Twice |= Role.Function != None;
+        Role.Function = F;
+        Role.Statement = S;
+        Role.Target = P.Code.Exprs[X.Value].Args[0];
+      });
+      if (Twice)
+        return false;
+    }
+    if (Role.Function == None)
+      return false;
+  }
+  if (Role.Statement != None)
+    Role.Function = FunctionOf.at(Role.Statement);
   Optimizers.push_back(std::move(Role));
   Models.insert(find(V));
   return true;
+}
+
+/// All that a variable or field is made of or assigned, or that is put into it.
+std::vector<ir::ExprId> Roles::sourcesOf(ir::VarId V) const {
+  std::vector<ir::ExprId> Found;
+  auto Add = [&](ir::ExprId Value) { // `std::vector<Tensor> params;` says nothing yet
+    const ir::Expr &X = P.Code.Exprs[Value];
+    if (!((X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.empty()))
+      Found.push_back(Value);
+  };
+  if (auto Declared = DeclarationOf.find(V); Declared != DeclarationOf.end())
+    if (ir::ExprId Value = P.Code.Stmts[Declared->second].Value; Value != None)
+      Add(Value);
+  for (const auto &[Global, Value] : P.Code.Globals)
+    if (Global == V)
+      Add(Value);
+  if (P.Code.Vars[V].Field)
+    for (const ir::Function &F : P.Code.Functions)
+      for (const auto &[Field, Value] : F.Inits)
+        if (Field == V)
+          Add(Value);
+  for (const ir::Expr &X : P.Code.Exprs) {
+    if (X.Kind == ExprKind::Assign && X.Name == "=" && X.Args.size() == 2 && X.Args[0] != None &&
+        P.Code.Exprs[P.unconverted(X.Args[0])].Var == V)
+      Add(X.Args[1]);
+    if (X.Kind != ExprKind::Call || X.Object == None || P.Code.Exprs[P.unconverted(X.Object)].Var != V)
+      continue;
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    if (Name == "push_back" || Name == "emplace_back")
+      llvm::append_range(Found, X.Args);
+    if (Name == "insert" && X.Args.size() == 3) // `all.insert(all.end(), some.begin(), some.end())`
+      Found.push_back(X.Args[1]);
+  }
+  return Found;
 }
 
 /// Whether all that `E` may stand for was found: parameters of models, leaf tensors.
@@ -59,8 +154,13 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   case ExprKind::Index:
     return tracesToParameters(X.Object, Seen);
   case ExprKind::Field:
-    return X.Object != None && tracesToParameters(X.Object, Seen);
+    if (X.Var == None || !P.Code.Vars[X.Var].Field || sourcesOf(X.Var).empty()) // `item.second`
+      return X.Object != None && tracesToParameters(X.Object, Seen);
+    break;
   case ExprKind::Call:
+    // `group.params()`: an optimizer's, whatever class of ours it is
+    if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Optimizer)
+      return true;
     return X.Object != None ? P.callee(X) == None && tracesToParameters(X.Object, Seen)
                             : StringRef(X.Name).starts_with("std::") && All(X.Args);
   case ExprKind::Ref:
@@ -81,36 +181,17 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   }
   if (Kind == TypeKind::Module)
     return trainedByHand(V);
-  auto Declared = DeclarationOf.find(V);
-  if (Declared == DeclarationOf.end())
-    return false;
-  const ir::Stmt &S = P.Code.Stmts[Declared->second];
-  if (S.Kind == StmtKind::RangeFor)
-    return tracesToParameters(S.Value, Seen);
+  std::vector<ir::ExprId> Sources = sourcesOf(V);
   // What a leaf is made of, or told later, says that it has a gradient.
-  bool Leaf = false, Any = false, Found = true;
-  if (S.Value != None)
-    P.forEachExpr(S.Value,
-                  [&](ir::ExprId Sub) { Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad"); });
-  for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
-    const ir::Expr &Y = P.Code.Exprs[Other];
-    if (Y.Kind != ExprKind::Call || Y.Object == None || P.Code.Exprs[Y.Object].Kind != ExprKind::Ref ||
-        P.Code.Exprs[Y.Object].Var != V)
-      continue;
-    Leaf |= StringRef(Y.Name).contains("requires_grad");
-    if (Kind == TypeKind::Container &&
-        (StringRef(Y.Name).ends_with("::push_back") || StringRef(Y.Name).ends_with("::emplace_back"))) {
-      Any = true;
-      Found &= All(Y.Args);
-    }
-  }
+  bool Leaf = false;
+  for (ir::ExprId Source : Sources)
+    P.forEachExpr(Source, [&](ir::ExprId Sub) { Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad"); });
+  for (const ir::Expr &Y : P.Code.Exprs)
+    Leaf |= Y.Kind == ExprKind::Call && Y.Object != None && P.Code.Exprs[Y.Object].Var == V &&
+            StringRef(Y.Name).contains("requires_grad");
   if (Kind == TypeKind::Tensor && Leaf)
     return onlyLookedAt(V) || trainedByHand(V);
-  if (S.Value != None && !(Any && P.Code.Exprs[S.Value].Args.empty())) {
-    Any = true;
-    Found &= tracesToParameters(S.Value, Seen);
-  }
-  return Any && Found;
+  return All(Sources);
 }
 
 std::vector<ir::ExprId> Roles::givenTo(ir::VarId Param) const {
@@ -134,7 +215,7 @@ bool Roles::onlyLookedAt(ir::VarId V, int Depth) const {
   auto Names = [&](ir::ExprId E) { // `w`, `w.data()`, `w[0]`, `w.grad()`
     for (; E != None;) {
       const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
-      if (X.Kind == ExprKind::Ref)
+      if (X.Kind == ExprKind::Ref || (X.Kind == ExprKind::Field && X.Var == V))
         return X.Var == V;
       E = X.Object != None ? X.Object : X.Kind == ExprKind::Unary && !X.Args.empty() ? X.Args[0] : None;
     }
@@ -211,7 +292,7 @@ bool Roles::ofModel(ir::ExprId E) const {
     bool OfModule = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module;
     switch (X.Kind) {
     case ExprKind::Field:
-      if (OfModule && P.Code.type(E).Kind == TypeKind::Tensor)
+      if ((OfModule && P.Code.type(E).Kind == TypeKind::Tensor) || Traced.count(X.Var))
         return true;
       E = X.Object; // `item.value`, `pair.second`
       break;
@@ -235,7 +316,7 @@ bool Roles::ofModel(ir::ExprId E) const {
     case ExprKind::Ref: {
       if (X.Var == None || P.Code.typeOf(X.Var).Kind == TypeKind::Module)
         return false;
-      if (P.Code.typeOf(X.Var).Kind == TypeKind::Tensor && Models.count(find(X.Var)))
+      if ((P.Code.typeOf(X.Var).Kind == TypeKind::Tensor && Models.count(find(X.Var))) || Traced.count(X.Var))
         return true;
       auto Declared = DeclarationOf.find(X.Var);
       E = Declared == DeclarationOf.end() ? None : P.Code.Stmts[Declared->second].Value;
@@ -257,7 +338,9 @@ void Roles::findUpdatesByHand() {
           P.Code.type(X.Object).Kind != TypeKind::Tensor)
         return;
       std::set<ir::VarId> Seen;
-      if (!tracesToParameters(X.Object, Seen))
+      if (tracesToParameters(X.Object, Seen))
+        Traced.insert(Seen.begin(), Seen.end());
+      else
         Ungraded.push_back(E);
     });
 }

@@ -3,6 +3,7 @@
 #include "units/Dependencies.h"
 #include "clang/AST/RecursiveASTVisitor.h"
 #include "clang/Basic/SourceManager.h"
+#include "clang/Sema/Scope.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
@@ -42,6 +43,11 @@ void instantiateMethods(Sema &S, ProjectFilter InProject) {
   const SourceManager &SM = S.getSourceManager();
   bool Loud = !S.getDiagnostics().getSuppressAllDiagnostics();
   S.getDiagnostics().setSuppressAllDiagnostics(true);
+  // The unit's own scope is gone at its end; what is instantiated may declare a builtin in it (`__builtin_memcpy`, to
+  // assign an array).
+  Scope Unit(nullptr, Scope::DeclScope, S.getDiagnostics());
+  Unit.setEntity(Ctx.getTranslationUnitDecl());
+  Scope *Before = std::exchange(S.TUScope, S.TUScope ? S.TUScope : &Unit);
   Finder Found;
   // One's methods may name the next: beyond any real chain nothing is missed that matters.
   for (int Round = 0; Round != 8; ++Round) {
@@ -66,6 +72,7 @@ void instantiateMethods(Sema &S, ProjectFilter InProject) {
     if (!Any)
       break;
   }
+  S.TUScope = Before;
   S.getDiagnostics().setSuppressAllDiagnostics(!Loud);
 }
 
