@@ -45,7 +45,7 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
     const InForce &Here = inForce(P);
     P.Taught = Here.Taught;
     Roles R(P);
-    Findings F = Interpreter(P, R, Here.Table).run();
+    Findings F = infer(P, R, Here.Table);
     auto Slice = [&](const ir::Range &Where) {
       return Where.valid() ? Texts(P.Code.Files[Where.File].Path).substr(Where.Begin, Where.End - Where.Begin) : "";
     };

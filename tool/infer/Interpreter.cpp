@@ -10,6 +10,20 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
+Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
+  auto Coupled = [](const Findings &F) {
+    return llvm::any_of(F.Notes, [](const auto &Note) { return Note.first.first == "coupled-loss"; });
+  };
+  Findings Found = Interpreter(P, R, Table).run();
+  // As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
+  // the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), an early cut may do.
+  if (!Found.Cuts.empty() && Coupled(Found))
+    if (Findings Early = Interpreter(P, R, Table, /*CutEarly=*/true).run();
+        !Coupled(Early) && Early.Notes.size() < Found.Notes.size())
+      return Early;
+  return Found;
+}
+
 Findings Interpreter::run() {
   // Each restart takes one more decision, of which there are finitely many; the bound is a safety net.
   for (int Round = 0; Round != 256; ++Round) {

@@ -96,9 +96,14 @@ inline bool holdsTensors(const ir::Type &T) {
          (T.Kind == ir::TypeKind::Container && llvm::StringRef(T.Name).contains("at::Tensor"));
 }
 
+/// Follows a program from `main`.
+Findings infer(const Program &P, const Roles &R, const OperationTable &Table);
+
 class Interpreter {
 public:
-  Interpreter(const Program &P, const Roles &R, const OperationTable &Table) : P(P), R(R), Table(Table) {}
+  /// `CutEarly`: batches that the program forms itself are cut where they are formed, not where a model takes them.
+  Interpreter(const Program &P, const Roles &R, const OperationTable &Table, bool CutEarly = false)
+      : P(P), R(R), Table(Table), CutEarly(CutEarly) {}
   Findings run();
 
 private:
@@ -382,6 +387,7 @@ private:
   const Program &P;
   const Roles &R;
   const OperationTable &Table;
+  const bool CutEarly;
   Findings Out;
 
   // One run.

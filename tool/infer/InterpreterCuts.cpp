@@ -19,9 +19,18 @@ namespace migrate {
 /// merged with those behind it. None if there isn't one, or if its cut is `E`'s business as much.
 ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) const {
   const ir::Expr &X = P.Code.Exprs[E];
+  if (CutEarly && X.Kind == ExprKind::Binary)
+    for (ir::ExprId Side : X.Args) {
+      auto Sum = Last.find(E), Part = Last.find(Side);
+      if (Sum != Last.end() && Part != Last.end() && P.Code.type(Side).Kind == TypeKind::Tensor &&
+          Part->second.replicated() && !Part->second.Trained && Part->second.Rows > NoRows &&
+          Part->second.Rows == Sum->second.Rows)
+        return Side;
+    }
   if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
     return None;
   ir::ExprId From = X.Object;
+  Inner |= CutEarly;
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   if (Name == "cat" && !X.Args.empty()) { // side by side: of one, the others follow
     std::vector<ir::ExprId> Items;

@@ -153,6 +153,10 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   if (Kind == Picked) {
     if (Name != "index" && Dim(0) != 0)
       return First;
+    if (std::vector<ir::ExprId> Items = Name == "index" ? indexItems(X) : std::vector<ir::ExprId>(); !Items.empty())
+      if (const ir::Expr &Rows = P.Code.Exprs[P.unconverted(Items[0])];
+          StringRef(P.Code.type(P.unconverted(Items[0])).Name).ends_with("indexing::Slice") && Rows.Args.empty())
+        return First; // all of them
     std::string Text;
     for (ir::ExprId Operand : llvm::drop_begin(Operands)) {
       uint32_t Rows = Last[Operand].Rows;
