@@ -321,7 +321,7 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   // Of one operand, the result's rank follows from its own.
   bool Follows = false;
   for (size_t I = 0; I != Operands.size() && I != Signatures.front().Inputs.size(); ++I)
-    if (Operands[I].Kind == Placement::Sharded && Operands[I].Rank < 0 &&
+    if ((Operands[I].Kind == Placement::Sharded || !AnyLocal) && Operands[I].Rank < 0 &&
         Signatures.front().Inputs[I].find('.') != std::string::npos)
       Follows = true;
   Result.Least = First.Rank;

@@ -12,7 +12,9 @@ namespace migrate {
 
 Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   auto Coupled = [](const Findings &F) {
-    return llvm::any_of(F.Notes, [](const auto &Note) { return Note.first.first == "coupled-loss"; });
+    return llvm::any_of(F.Notes, [](const auto &Note) {
+      return Note.first.first == "coupled-loss" || Note.first.first == "unknown-rows";
+    });
   };
   Findings Found = Interpreter(P, R, Table).run();
   // As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
@@ -538,8 +540,11 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return C.Kind == Placement::Own ? C : join(T, F);
   }
   case ExprKind::Lambda: {
+    for (ir::ExprId Kept : X.Args) // `[data = batch.data]`
+      declare(P.Code.Exprs[P.Code.Exprs[Kept].Args[0]].Var, P.Code.Exprs[Kept].Args[1], None);
     Value V = Value::of(Placement::Replicated, E);
-    V.Funcs = {X.Func};
+    if (X.Func != None)
+      V.Funcs = {X.Func};
     return V;
   }
   case ExprKind::List: {

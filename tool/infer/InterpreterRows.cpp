@@ -461,6 +461,10 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
           isParameter(Operands[I]))
         continue;
+      // A filter's or a layer's own dimensions are channels and features.
+      StringRef Layer = StringRef(X.Name).rsplit("::").second;
+      if (I > 0 && X.Kind == ExprKind::Call && X.Object == None && (Layer.starts_with("conv") || Layer == "linear"))
+        continue;
       bool Sure = (Loss && I < 2) || (Picks && I > 0);
       // Of fewer dimensions, or one: it's broadcast along the batch. Numbers of classes have no dimension for them.
       bool Classes = Op && *Op == Operation::ClassLoss && I < 2;

@@ -353,6 +353,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
       if (V.Kind == Placement::Extent && Result.Kind != Placement::Unknown) {
         ++Extents;
         Result = Value::sharded(Sizes ? V.Dim : I, E);
+        Result.Rows = V.Rows; // the batch's whose size it is
         Rows = I == 0 ? Shape[I] : None;
         if (Sizes)
           Result.takeRank(V);

@@ -109,13 +109,18 @@ bool Deriver::inInitializer(ir::ExprId E) {
 }
 
 void Deriver::loaders() {
-  for (const auto &[Object, Role] : R.Loaders)
+  for (const auto &[Object, Role] : R.Loaders) {
+    // Only loops that nothing reaches run over it: the rest of such a training stays as it is, too.
+    if (!Role.Loops.empty() &&
+        llvm::none_of(Role.Loops, [&](ir::StmtId S) { return F.Reached.count(R.FunctionOf.at(S)) != 0; }))
+      continue;
     for (ir::ExprId Made : Role.Made) {
       if (Role.Mode == LoaderMode::Training)
         Out.label(Made, "training-loader");
       else if (sharedOut(Object))
         Out.label(Made, "evaluation-loader");
     }
+  }
 }
 
 /// What `fopen` is asked for: to write, to read, or what isn't known here.

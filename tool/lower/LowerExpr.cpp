@@ -235,6 +235,21 @@ ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
 
 ir::ExprId Lowering::lambda(const LambdaExpr *E) {
   ir::ExprId Id = make(ExprKind::Lambda, E);
+  // `[data = batch.data]`: assigned where the lambda is made.
+  std::vector<ir::ExprId> Kept;
+  for (const LambdaCapture &Capture : E->captures())
+    if (E->isInitCapture(&Capture))
+      if (const auto *V = dyn_cast<VarDecl>(Capture.getCapturedVar()); V && V->getInit()) {
+        ir::ExprId To = make(ExprKind::Ref, V->getInit()), Assigned = make(ExprKind::Assign, V->getInit());
+        ir::VarId Var = varOf(V);
+        ir::ExprId Value = expr(V->getInit());
+        Out.Exprs[To].Var = Var;
+        Out.Exprs[To].Type = Out.Vars[Var].Type;
+        Out.Exprs[Assigned].Name = "=";
+        Out.Exprs[Assigned].Args = {To, Value};
+        Kept.push_back(Assigned);
+      }
+  Out.Exprs[Id].Args = Kept;
   const CXXMethodDecl *Op = E->getCallOperator();
   ir::FuncId F = None;
   if (const FunctionTemplateDecl *Template = Op->getDescribedFunctionTemplate()) {
