@@ -92,7 +92,8 @@ void Interpreter::once() {
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = 0;
+  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = 0;
+  Assumption.clear();
   Dead = false;
   Recording = true;
   if (P.Main == None)
@@ -310,6 +311,10 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
         P.Code.Exprs[X.Object].Where.Editable &&
         (Scalar || (How == "mean" && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)))
       At = X.Object;
+    if (Threads > 0) {
+      note("divergent-collective", E, V, std::string("is ") + Use + " in another thread, where ranks can't meet");
+      return Value::of(Placement::Replicated, E);
+    }
     if (coerce(At, How, V))
       return Value::of(Placement::Replicated, E);
     note("divergent-collective", E, V, std::string("is ") + Use + " where not every rank comes along");

@@ -136,6 +136,7 @@ private:
     std::vector<Value> Parts = {}; ///< of the pair or tuple that it returns
     ir::ExprId Call = ir::None;    ///< that it was entered by
     bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
+    std::vector<Value> Given = {}; ///< the arguments' values
   };
 
   void once();
@@ -283,6 +284,9 @@ private:
   // Calls (InterpreterCalls.cpp)
   Value call(ir::ExprId E, const ir::Expr &X);
   Value ours(ir::ExprId E, const ir::Expr &X);
+  Value again(ir::ExprId E, ir::FuncId F, const std::vector<Value> &Given);
+  Value confirmed(ir::ExprId E, ir::FuncId F, const Value &Result);
+  std::optional<Value> started(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
@@ -409,10 +413,12 @@ private:
   std::vector<Loop> Loops;
   std::vector<Frame> Frames;
   std::vector<ir::FuncId> Stack;
+  std::map<ir::FuncId, Value> Assumption; ///< what functions that call themselves return there
   int Depth = 0;
   int OwnChoices = 0; ///< conditions of this rank's own batch around here
   int Tries = 0;      ///< try blocks around here
   int Wholes = 0;     ///< calls of `accelerator.whole` around here
+  int Threads = 0;    ///< functions around here that another thread runs
   int NoGrads = 0;    ///< guards against gradients around here
   int Divergent = 0;  ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;

@@ -250,6 +250,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (Name == "torch::autograd::grad")
     return gradients(E, X);
+  if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
+    return started(E, X);
   if (Name.ends_with("::step") && X.Object != None &&
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
     for (ir::ExprId Arg : X.Args) {
@@ -288,63 +290,6 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   }
   return std::nullopt;
-}
-
-/// Our own interface is typed too: a migrated program must come out satisfied.
-Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
-  StringRef Name = StringRef(X.Name).rsplit("::").second;
-  if (Name == "backward") {
-    backward(E, X);
-    return Value::of(Placement::Replicated, E);
-  }
-  std::vector<Value> Args;
-  for (ir::ExprId Arg : X.Args)
-    Args.push_back(eval(Arg));
-  if (Name == "reduce_")
-    for (ir::ExprId Arg : X.Args)
-      if (std::optional<Location> L = lvalue(Arg))
-        write(*L, Value::of(Placement::Replicated, Arg), Arg);
-  if (Name == "whole" && !Args.empty() && !Args[0].Funcs.empty()) {
-    ir::Expr Compute = X;
-    Compute.Args.clear();
-    ++Wholes;
-    Value V = anyOf(E, Compute, Args[0].Funcs, Frames.back().This);
-    --Wholes;
-    return V;
-  }
-  if (Wholes > 0 && !Args.empty() &&
-      llvm::is_contained({"own_rows", "global_rows", "global_like", "share", "mine"}, Name))
-    return Args[0];
-  if (Name == "own_rows") {
-    Value V = Value::sharded(0, E);
-    V.setRank(Args.empty() ? -1 : Args[0].Rank);
-    V.Least = std::max<int8_t>(V.Least, 1);
-    return V;
-  }
-  if (Name == "squeeze" && !Args.empty())
-    return squeezed(Args[0], {}, E);
-  if (Name == "global_like" && !Args.empty()) { // whole, of the argument's dimensions
-    Value V = Value::of(Placement::Replicated, E);
-    V.setRank(Args[0].Rank);
-    return V;
-  }
-  if (Name == "all_gather" && !Args.empty()) { // all rows, for a loss that couples them
-    Value V = Args[0].replicated() ? Args[0] : Value::of(Placement::Replicated, E);
-    V.takeRank(Args[0]);
-    V.Trained |= Args[0].Kind == Placement::Sharded;
-    return V;
-  }
-  if (Name == "shard") { // a migrated step on batches of the program's own
-    if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
-      Restart = true;
-    return rowsCut(E, Args.empty() ? Value() : Args[0],
-                   X.Args.size() > 1 ? unsigned(integer(X.Args[1]).value_or(0)) : 0);
-  }
-  if (Name == "share" && Args.size() == 2 && Args[0].Kind != Placement::Own)
-    return Value::partial(true, E);
-  if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
-    return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
-  return Value::of(Placement::Replicated, E);
 }
 
 /// A virtual call may run any of the overriders: what is true of all of them is.
@@ -401,8 +346,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     AllReplicated &= V.replicated();
   }
   if (llvm::is_contained(Stack, F) || Stack.size() > 40)
-    return AllReplicated ? Value::of(Placement::Replicated, E)
-                         : Value::unknown("passes through the recursive function `" + Fn.Name + "`", E);
+    return AllReplicated ? Value::of(Placement::Replicated, E) : again(E, F, Values);
   if (passesBy(F, Values, Places, This))
     return Value::of(Placement::Replicated, E);
   Out.Reached.insert(F);
@@ -432,6 +376,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   }
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Frames.back().Gathers = Gathers;
+  Frames.back().Given = Values;
   Frames.back().Call = E;
   Stack.push_back(F);
   for (const auto &[Field, Init] : Fn.Inits)
@@ -457,6 +402,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
   Frames.pop_back();
   Stack.pop_back();
+  Result = confirmed(E, F, Result);
   // Its own variables are gone, unless a lambda kept them: states are copied and joined often, and needn't carry them.
   if (!body(F).Lambdas)
     std::erase_if(Current, [&](const auto &Kept) { return P.Code.Vars[Kept.first.Root].Function == F; });

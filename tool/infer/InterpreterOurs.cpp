@@ -1,0 +1,68 @@
+//===- InterpreterOurs.cpp - The runtime's own interface ------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::None;
+
+namespace migrate {
+
+/// Our own interface is typed too: a migrated program must come out satisfied.
+Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Name == "backward") {
+    backward(E, X);
+    return Value::of(Placement::Replicated, E);
+  }
+  std::vector<Value> Args;
+  for (ir::ExprId Arg : X.Args)
+    Args.push_back(eval(Arg));
+  if (Name == "reduce_")
+    for (ir::ExprId Arg : X.Args)
+      if (std::optional<Location> L = lvalue(Arg))
+        write(*L, Value::of(Placement::Replicated, Arg), Arg);
+  if (Name == "whole" && !Args.empty() && !Args[0].Funcs.empty()) {
+    ir::Expr Compute = X;
+    Compute.Args.clear();
+    ++Wholes;
+    Value V = anyOf(E, Compute, Args[0].Funcs, Frames.back().This);
+    --Wholes;
+    return V;
+  }
+  if (Wholes > 0 && !Args.empty() &&
+      llvm::is_contained({"own_rows", "global_rows", "global_like", "share", "mine"}, Name))
+    return Args[0];
+  if (Name == "own_rows") {
+    Value V = Value::sharded(0, E);
+    V.setRank(Args.empty() ? -1 : Args[0].Rank);
+    V.Least = std::max<int8_t>(V.Least, 1);
+    return V;
+  }
+  if (Name == "squeeze" && !Args.empty())
+    return squeezed(Args[0], {}, E);
+  if (Name == "global_like" && !Args.empty()) { // whole, of the argument's dimensions
+    Value V = Value::of(Placement::Replicated, E);
+    V.setRank(Args[0].Rank);
+    return V;
+  }
+  if (Name == "all_gather" && !Args.empty()) { // all rows, for a loss that couples them
+    Value V = Args[0].replicated() ? Args[0] : Value::of(Placement::Replicated, E);
+    V.takeRank(Args[0]);
+    V.Trained |= Args[0].Kind == Placement::Sharded;
+    return V;
+  }
+  if (Name == "shard") { // a migrated step on batches of the program's own
+    if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
+      Restart = true;
+    return rowsCut(E, Args.empty() ? Value() : Args[0],
+                   X.Args.size() > 1 ? unsigned(integer(X.Args[1]).value_or(0)) : 0);
+  }
+  if (Name == "share" && Args.size() == 2 && Args[0].Kind != Placement::Own)
+    return Value::partial(true, E);
+  if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
+    return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
+  return Value::of(Placement::Replicated, E);
+}
+
+} // namespace migrate

@@ -1,0 +1,79 @@
+//===- InterpreterStarted.cpp - Functions that run otherwise than in turn --===//
+//
+// A recursive function is followed once: what it returns for rows is assumed where it calls itself, and confirmed when
+// it is left. A function that a thread or task runs is followed where that is started; ranks can't meet in it.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+static std::string recursive(const ir::Function &F) { return "passes through the recursive function `" + F.Name + "`"; }
+
+/// A call of a function that runs already: of rows it is assumed to make rows, as where it was entered.
+Value Interpreter::again(ir::ExprId E, ir::FuncId F, const std::vector<Value> &Given) {
+  Value Unknown = Value::unknown(recursive(P.Code.Functions[F]), E);
+  auto Entered = std::find_if(Frames.rbegin(), Frames.rend(), [&](const Frame &Of) { return Of.Function == F; });
+  if (Entered == Frames.rend() || Entered->Given.size() != Given.size() || P.Code.type(E).Kind != TypeKind::Tensor)
+    return Unknown;
+  const Value *Rows = nullptr;
+  for (size_t I = 0; I != Given.size(); ++I) {
+    const Value &Outer = Entered->Given[I], &Inner = Given[I];
+    bool Local = Inner.Kind == Placement::Sharded;
+    if (!(Inner.replicated() && Outer.replicated()) &&
+        !(Local && Outer.Kind == Inner.Kind && Outer.Dim == Inner.Dim && Outer.Woven == Inner.Woven))
+      return Unknown;
+    if (Local)
+      Rows = &Inner;
+  }
+  if (!Rows)
+    return Unknown;
+  Value Assumed = Value::sharded(Rows->Dim, E);
+  Assumed.Woven = Rows->Woven;
+  Assumed.Rows = Rows->Rows;
+  Assumed.Trained = true;
+  Assumption.insert_or_assign(F, Assumed);
+  return Assumed;
+}
+
+/// What a function has returned, if it is what was assumed where it called itself.
+Value Interpreter::confirmed(ir::ExprId E, ir::FuncId F, const Value &Result) {
+  auto Known = Assumption.find(F);
+  if (Known == Assumption.end() || llvm::is_contained(Stack, F))
+    return Result;
+  Value Assumed = Known->second;
+  Assumption.erase(Known);
+  if (Result.Kind == Assumed.Kind && Result.Dim == Assumed.Dim && Result.Woven == Assumed.Woven)
+    return Result;
+  return Value::unknown(recursive(P.Code.Functions[F]), E);
+}
+
+/// `std::async(f, x)`, `std::thread t(f, x)`, `std::invoke(f, x)`: what runs, with what it is given.
+std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
+  for (size_t I = 0; I != X.Args.size(); ++I) {
+    if (X.Args[I] == None || StringRef(P.Code.type(X.Args[I]).Name) == "std::launch")
+      continue;
+    Value Function = eval(X.Args[I]);
+    if (Function.Funcs.empty() || llvm::any_of(Function.Funcs, [&](ir::FuncId F) {
+          return !P.Code.Functions[F].Record.empty(); // a method, of an object that follows
+        }))
+      return std::nullopt;
+    ir::Expr Call = X;
+    Call.Object = None;
+    Call.Args.assign(X.Args.begin() + I + 1, X.Args.end());
+    bool Beside = X.Name != "std::invoke";
+    Threads += Beside;
+    Value Result = anyOf(E, Call, Function.Funcs, Frames.back().This);
+    Threads -= Beside;
+    return Result;
+  }
+  return std::nullopt;
+}
+
+} // namespace migrate
