@@ -1,0 +1,216 @@
+//===- InterpreterDemands.cpp - What must be the same on every rank --------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// `std::optional<Tensor> state;`, `state = std::nullopt`.
+bool Interpreter::holdsNothing(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  return StringRef(P.Code.type(E).Name).starts_with("std::optional<") && X.Kind == ExprKind::Construct &&
+         (X.Args.empty() || (X.Args[0] != None && P.Code.type(X.Args[0]).Name == "std::nullopt_t"));
+}
+
+bool Interpreter::numeric(ir::ExprId E) const {
+  const ir::Type &T = P.Code.type(E);
+  return T.number() || T.Kind == TypeKind::Unknown;
+}
+
+/// An evaluation loader is left as it is, from the next run on.
+void Interpreter::notShared(uint32_t Loader, const std::string &Why) {
+  if (!KeepWhole.insert(Loader).second)
+    return;
+  Out.Kept[Loader] = Why;
+  Restart = true;
+}
+
+void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
+  for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
+    if (It->Mode == LoopMode::Fold) {
+      Restart |= RowLoops.try_emplace(It->Statement, Why).second;
+      return;
+    } else if (It->Mode == LoopMode::Whole) {
+      notShared(It->Loader, Why);
+      return;
+    }
+}
+
+/// Whether rows can be brought together where they stand, in their order: they lie along the first dimension.
+bool Interpreter::gatherable(ir::ExprId E, const Value &V) const {
+  return V.Kind == Placement::Sharded && V.Dim == 0 && !V.Woven && !V.Listed && !V.Iterator &&
+         P.Code.type(E).Kind == TypeKind::Tensor;
+}
+
+/// The rows that a value is computed from step by step, where nothing else differs: `x[0]`, `x.argmax(1)[0]`.
+ir::ExprId Interpreter::rowsBehind(ir::ExprId E) const {
+  auto Value = [&](ir::ExprId Sub) {
+    auto It = Last.find(Sub);
+    return It == Last.end() ? migrate::Value() : It->second;
+  };
+  for (;;) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool First = X.Kind == ExprKind::Unary || (X.Kind == ExprKind::Call && X.Object == None);
+    ir::ExprId Of = !First ? X.Object : X.Args.empty() ? None : X.Args[0];
+    bool Steps =
+        X.Kind == ExprKind::Unary || X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && P.bodies(X).empty());
+    if (Of == None || !Steps || !llvm::all_of(llvm::drop_begin(X.Args, First), [&](ir::ExprId Arg) {
+          return Arg == None || Value(Arg).replicated();
+        }))
+      return None;
+    if (gatherable(Of, Value(Of)))
+      return Of;
+    if (Value(Of).Kind != Placement::Unknown)
+      return None;
+    E = Of;
+  }
+}
+
+/// Brings rows together for something that looks at all of them.
+bool Interpreter::gathered(ir::ExprId E, const Value &V) {
+  if (V.Kind == Placement::Unknown)
+    E = rowsBehind(E);
+  return E != None && gatherable(E, Last[E]) && coerce(E, "gather", Last[E]);
+}
+
+/// What a function finds no way to do with a rank's rows (writing a picture of them) it can do with all of them, if it
+/// only looks at them: it is given those, from the next run on.
+bool Interpreter::gathersInstead(const std::string &Finding) {
+  static const char *const Local[] = {"row-loop", "rank-local-use", "divergent-training", "divergent-branch",
+                                      "divergent-collective"};
+  if (!llvm::is_contained(Local, Finding))
+    return false;
+  for (const Frame &F : Frames)
+    if (F.Gathers && GatheredArguments.insert(F.Function).second)
+      return Restart = true;
+  return false;
+}
+
+void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text) {
+  if (!Recording || E == None || gathersInstead(Name))
+    return;
+  Fact F;
+  F.Name = Name;
+  F.Function = Frames.back().Function;
+  F.Nodes["place"] = P.Code.Exprs[E].Where;
+  F.Texts["what"] = Text;
+  F.Texts["placement"] = toString(V);
+  F.Chain = evidence(E, V);
+  Out.Notes[{Name, E}] = F;
+}
+
+/// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
+bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
+  bool Collective = How != "share" && How != "mine";
+  if (ofOneRank()) {
+    notWhole("a collective would stand in it", E);
+    return true;
+  }
+  if (Collective && Divergent > 0)
+    return false;
+  if (Recording) {
+    CoercedIn[E] = Frames.back().Function;
+    for (const Frame &F : Frames)
+      if (F.Gathers)
+        GathersIn[E] = F.Function;
+    auto [It, New] = Out.Coercions.try_emplace(E, How);
+    if (!New && It->second != How)
+      note("ambiguous-placement", E, V, "needs `" + It->second + "` on one path and `" + How + "` on another");
+    Out.Sinks[E] = evidence(E, V);
+  }
+  return true;
+}
+
+/// The value of `E` where its use needs the same on every rank.
+Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::string &Use) {
+  if (V.replicated())
+    return V;
+  if (V.Kind == Placement::Own) {
+    notWhole(std::string("one of its values is ") + Use, E);
+    return Value::of(Placement::Replicated, E);
+  }
+  bool Sizes = V.Kind == Placement::Extent && P.Code.type(E).Kind == TypeKind::Container; // `x.sizes()`
+  if (V.reducible() && !Sizes) {
+    std::string How = V.Kind == Placement::Extreme             ? (V.Largest ? "max" : "min")
+                      : V.Kind == Placement::Mean              ? "mean"
+                      : V.Fresh || V.Kind == Placement::Extent ? "sum"
+                                                               : "reduce";
+    // `loss.item<float>()`: the tensor is reduced, not the number, so that its device stays out of the way.
+    ir::ExprId At = E;
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool Scalar = StringRef(P.Code.type(E).Name).ends_with("Scalar"); // which only its tensor tells the type of
+    if (X.Kind == ExprKind::Call && X.Name == "at::Tensor::item" && X.Object != None &&
+        P.Code.Exprs[X.Object].Where.Editable &&
+        (Scalar || (How == "mean" && P.Code.Exprs[X.Object].Kind == ExprKind::Ref)))
+      At = X.Object;
+    if (Threads > 0) {
+      note("divergent-collective", E, V, std::string("is ") + Use + " in another thread, where ranks can't meet");
+      return Value::of(Placement::Replicated, E);
+    }
+    if (coerce(At, How, V))
+      return Value::of(Placement::Replicated, E);
+    note("divergent-collective", E, V, std::string("is ") + Use + " where not every rank comes along");
+    return Value::of(Placement::Replicated, E);
+  }
+  if (gathered(E, V))
+    return Value::of(Placement::Replicated, E);
+  std::string Why = Sizes ? "has this rank's number of rows" : V.Why.empty() ? "is " + inWords(V) : V.Why;
+  note("rank-local-use", E, V, std::string("is ") + Use + ", but " + Why);
+  return Value::of(Placement::Replicated, E);
+}
+
+/// The integer in `100.0 * done / 61`: brought together before it is scaled, it is exact, as what is rounded must be.
+/// `E` itself if it is no such fraction.
+ir::ExprId Interpreter::countIn(ir::ExprId E) const {
+  for (ir::ExprId At = P.unconverted(E);;) {
+    const ir::Expr &X = P.Code.Exprs[At];
+    if (auto It = Last.find(At); P.Code.type(At).Kind == TypeKind::Integer && It != Last.end())
+      return It->second.reducible() ? At : E;
+    if (X.Kind != ExprKind::Binary || (X.Name != "*" && X.Name != "/"))
+      return E;
+    auto Whole = [&](ir::ExprId Side) {
+      auto It = Last.find(Side);
+      return It != Last.end() && It->second.replicated();
+    };
+    if (Whole(X.Args[1]))
+      At = P.unconverted(X.Args[0]);
+    else if (X.Name == "*" && Whole(X.Args[0]))
+      At = P.unconverted(X.Args[1]);
+    else
+      return E;
+  }
+}
+
+/// Anything but linear of a number that isn't replicated: the number is reduced first.
+Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
+  if (V.replicated() || V.Kind == Placement::Own || V.Kind == Placement::Sharded || V.Kind == Placement::Unknown)
+    return V;
+  if (numeric(E)) {
+    ir::ExprId Count = countIn(E);
+    demandReplicated(Count, Count == E ? V : Last[Count], What);
+    return Value::of(Placement::Replicated, E);
+  }
+  if (brought(V, E)) {
+    Value Whole = Value::of(Placement::Replicated, E);
+    Whole.Trained = V.Trained;
+    return Whole;
+  }
+  Value U = Value::unknown(std::string("is ") + What + " before its parts on the ranks are brought together", E);
+  return U;
+}
+
+/// Brings a tensor's parts on the ranks together where it stands, with its graph if it has one. False if it can't be.
+bool Interpreter::brought(const Value &V, ir::ExprId E) {
+  if (P.Code.type(E).Kind != TypeKind::Tensor || !gathers(V))
+    return false;
+  bool Mean = V.Kind == Placement::Mean;
+  return coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V);
+}
+
+} // namespace migrate
