@@ -172,9 +172,12 @@ void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
 // Everything else
 //===----------------------------------------------------------------------===//
 
-/// `double[10]`, `std::vector<int>`, `std::array<float, 3>`.
+/// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
 static bool holdsNumbers(StringRef Type) {
-  if (!Type.consume_front("std::vector<") && !Type.consume_front("std::array<") && !Type.contains('['))
+  bool List = Type.contains('[');
+  while (Type.consume_front("std::vector<") || Type.consume_front("std::array<"))
+    List = true;
+  if (!List)
     return false;
   static const char *const Numbers[] = {"float", "double", "int", "long", "unsigned", "short", "size_t", "uint"};
   return llvm::any_of(Numbers, [&](const char *Number) { return Type.starts_with(Number); });
@@ -384,7 +387,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (!X.Args.empty() && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
         holdsNumbers(P.Code.type(E).Name) && eval(X.Args[0]).replicated() &&
         llvm::all_of(llvm::drop_begin(X.Args), [&](ir::ExprId Arg) {
-          return Arg == None || !P.Code.type(Arg).number() || eval(Arg).Kind == Placement::Zero;
+          const bool Item = Arg != None && (P.Code.type(Arg).number() || holdsNumbers(P.Code.type(Arg).Name));
+          return !Item || eval(Arg).Kind == Placement::Zero;
         }))
       return Value::of(Placement::Zero, E);
     return call(E, X);
