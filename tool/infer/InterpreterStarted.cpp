@@ -60,14 +60,16 @@ std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
     if (X.Args[I] == None || StringRef(P.Code.type(X.Args[I]).Name) == "std::launch")
       continue;
     Value Function = eval(X.Args[I]);
+    bool Beside = X.Name != "std::invoke";
     if (Function.Funcs.empty() || llvm::any_of(Function.Funcs, [&](ir::FuncId F) {
-          return !P.Code.Functions[F].Record.empty(); // a method, of an object that follows
+          const ir::Function &Fn = P.Code.Functions[F];
+          // A method, of an object that follows; training, which belongs to the thread that all ranks are in.
+          return !Fn.Record.empty() || (Beside && R.reachesBackward(Fn.Body));
         }))
       return std::nullopt;
     ir::Expr Call = X;
     Call.Object = None;
     Call.Args.assign(X.Args.begin() + I + 1, X.Args.end());
-    bool Beside = X.Name != "std::invoke";
     Threads += Beside;
     Value Result = anyOf(E, Call, Function.Funcs, Frames.back().This);
     Threads -= Beside;
