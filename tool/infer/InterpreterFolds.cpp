@@ -129,11 +129,13 @@ bool Interpreter::isOwnRow(ir::ExprId To) {
   return false;
 }
 
+static bool ofExamples(StringRef Type) { return Type.starts_with("std::vector<torch::data::Example<"); }
+
 /// Whether the items of `V` are the rows of a batch: of a loader that doesn't stack them, or collected in a fold.
 bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
   StringRef Type = P.Code.type(E).Name;
   // Of a batch as a loader gives it: a list of tensors may be one for each field, one of anything else is of rows.
-  bool Examples = Type.starts_with("std::vector<torch::data::Example<") ||
+  bool Examples = ofExamples(Type) ||
                   (V.Batch != None && Type.starts_with("std::vector<") && !Type.starts_with("std::vector<at::Tensor"));
   return V.Kind == Placement::Sharded && (V.Listed || Examples);
 }
@@ -141,32 +143,35 @@ bool Interpreter::listsRows(ir::ExprId E, const Value &V) const {
 /// What lies in one row of a batch that is a list of rows: the row that a fold is at, `batch[row].data`, or one of them
 /// by its number, `batch[0].data`, `batch.front()`, `batch.data()->data`, `it->data`, of which each rank has another.
 std::optional<Value> Interpreter::itemOfRows(ir::ExprId E) {
-  while (E != None) {
-    E = P.unconverted(E);
-    const ir::Expr &X = P.Code.Exprs[E];
-    ir::ExprId List = None;
-    if (isElement(X) ||
-        (X.Kind == ExprKind::Call && X.Object != None && X.Args.empty() &&
-         P.Code.type(X.Object).Kind == ir::TypeKind::Container &&
-         llvm::is_contained({"begin", "cbegin", "rbegin", "data"}, StringRef(X.Name).rsplit("::").second)))
-      List = X.Object;
-    if (List != None && P.Code.type(List).Kind == ir::TypeKind::Container)
-      if (Value Rows = eval(List); listsRows(List, Rows))
-        return X.Args.size() == 1 && isRow(X, X.Args[0], Rows) ? Value::of(Placement::Own, E)
-                                                               : Value::unknown("picks rows of a batch by number", E);
-    if (X.Kind == ExprKind::Ref && X.Var != None && Elements.count(X.Var)) // `auto it = batch.begin()`
-      if (auto To = PointsTo.find(Location{X.Var, {}}); To != PointsTo.end() && To->second.Path.empty()) {
-        const Value Rows = read(To->second, None);
-        if (Rows.Kind == Placement::Sharded &&
-            (Rows.Listed ||
-             StringRef(P.Code.typeOf(To->second.Root).Name).starts_with("std::vector<torch::data::Example<")))
-          return Value::unknown("picks rows of a batch by number", E);
-      }
-    E = X.Kind == ExprKind::Field || X.Kind == ExprKind::Index                    ? X.Object
-        : X.Kind == ExprKind::Unary && X.Name == "*"                              ? X.Args[0]
-        : X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::operator->") ? X.Object
-                                                                                  : None;
+  if (E == None)
+    return std::nullopt;
+  E = P.unconverted(E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  bool Points = X.Kind == ExprKind::Call && X.Object != None && X.Args.empty() &&
+                P.Code.type(X.Object).Kind == ir::TypeKind::Container &&
+                llvm::is_contained({"begin", "cbegin", "rbegin", "data"}, StringRef(X.Name).rsplit("::").second);
+  bool Element = isElement(X) || Points;
+  ir::ExprId Of = Element || X.Kind == ExprKind::Field                                      ? X.Object
+                  : X.Kind == ExprKind::Unary && X.Name == "*"                              ? X.Args[0]
+                  : X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::operator->") ? X.Object
+                                                                                            : None;
+  if (std::optional<Value> Around = itemOfRows(Of)) // in a row as a whole
+    return Around;
+  auto Picks = Value::unknown("picks rows of a batch by number", E);
+  if (Element && P.Code.type(X.Object).Kind == ir::TypeKind::Container) {
+    // Read where it is kept: evaluated at each of its links, a chain would take twice as long with each.
+    ir::ExprKind Kind = P.Code.Exprs[X.Object].Kind;
+    bool Kept = Kind == ExprKind::Ref || Kind == ExprKind::Field || Kind == ExprKind::Index;
+    std::optional<Location> L =
+        Kept && !Cuts.count(X.Object) && !Standing.count(X.Object) ? lvalue(X.Object) : std::nullopt;
+    if (Value Rows = L ? ofField(X.Object, *L, read(*L, None)) : eval(X.Object); listsRows(X.Object, Rows))
+      return X.Args.size() == 1 && isRow(X, X.Args[0], Rows) ? Value::of(Placement::Own, E) : Picks;
   }
+  if (X.Kind == ExprKind::Ref && X.Var != None && Elements.count(X.Var)) // `auto it = batch.begin()`
+    if (auto To = PointsTo.find(Location{X.Var, {}}); To != PointsTo.end() && To->second.Path.empty())
+      if (const Value Rows = read(To->second, None);
+          Rows.Kind == Placement::Sharded && (Rows.Listed || ofExamples(P.Code.typeOf(To->second.Root).Name)))
+        return Picks;
   return std::nullopt;
 }
 
