@@ -25,6 +25,16 @@ static ir::ExprId opened(const Program &P, ir::ExprId E, bool &Writes) {
     Writes = Mode->contains('w') || Mode->contains('a') || Mode->contains('+');
     return X.Args[0];
   }
+  // Made by another function: `std::make_unique<std::ofstream>(path)`, `files.emplace_back(path)`, `emplace(key,
+  // path)`.
+  StringRef Maker = Name.rsplit("::").second, Kept = P.Code.type(X.Object == None ? E : X.Object).Name;
+  bool Places = Name == "std::make_unique" || Name == "std::make_shared" || Kept.starts_with("std::optional<") ||
+                llvm::is_contained({"emplace", "emplace_back", "emplace_front", "try_emplace"}, Maker);
+  if (Places && (Kept.contains("basic_ofstream<") || Kept.contains("basic_ifstream<"))) {
+    bool Second = Kept.contains("map<") || (X.Kind == ExprKind::Construct && Kept.starts_with("std::optional<"));
+    Writes = Kept.contains("basic_ofstream<");
+    return X.Args.size() > Second ? X.Args[Second] : None;
+  }
   bool Open = X.Kind == ExprKind::Call && X.Object != None && Name.ends_with("::open");
   if (X.Kind == ExprKind::Call && !Open)
     return None;
