@@ -89,6 +89,8 @@ Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
       Result = V;
       continue;
     }
+    if (Result.Picked != V.Picked)
+      return Value::unknown("joins rows that a mask picked with others", E);
     if (Result.Woven != V.Woven)
       return Value::unknown("joins rows with rows in another order", E);
     if (!aligned(Result, V)) {

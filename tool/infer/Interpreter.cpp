@@ -249,9 +249,13 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     default:
       break;
     }
-    if (X.Kind == ExprKind::Field && X.Object != None)
+    if (X.Kind == ExprKind::Field && X.Object != None) {
       if (std::optional<Value> Item = itemOfRows(X.Object))
         return *Item;
+      const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+      if ((Of.Kind == ExprKind::Call || Of.Kind == ExprKind::Construct) && Of.Var != None) // `step().loss`
+        eval(X.Object);
+    }
     if (std::optional<Location> L = named(E)) {
       Value V = read(*L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))

@@ -48,6 +48,7 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   /// Losses weighted by class: the target, and what says the weights (a module, or arguments).
   std::map<ir::ExprId, std::pair<ir::ExprId, std::vector<ir::ExprId>>> ClassWeights;
+  std::map<ir::ExprId, ir::ExprId> PickedFrom; ///< means over rows that a mask picked, with what they are of
   std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
                                                ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
@@ -74,7 +75,7 @@ constexpr const char *DropsRows =
 /// Whether a coercion of a value that is equal on all ranks gives that value again.
 inline bool keepsWhole(llvm::StringRef How) {
   return How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean" ||
-         How == "class-weight";
+         How == "class-weight" || How == "picked-weight";
 }
 
 /// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
@@ -200,6 +201,7 @@ private:
   void write(const Location &L, Value V, ir::ExprId From);
   State fieldsOf(ir::ExprId E);
   void takeFields(const Location &To, const State &Fields);
+  void forget(const Location &L);
   Value store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V);
   void elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes);
   bool astray(const std::optional<Location> &L) const;
@@ -243,6 +245,7 @@ private:
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value gradients(ir::ExprId E, const ir::Expr &X);
   Value byClass(ir::ExprId E, const ir::Expr &X, const Operands &In);
+  bool sharedByWeight(ir::ExprId E);
   bool repeatable(ir::ExprId E) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
@@ -290,6 +293,7 @@ private:
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
+  Value constructed(ir::ExprId E, const std::optional<Location> &At);
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
   Value anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies, std::optional<Location> This);
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
@@ -324,6 +328,13 @@ private:
   std::optional<Value> itemOfRows(ir::ExprId E);
   std::optional<Value> listed(const Location &L, const Value &Item);
   std::optional<Value> extreme(const Location &L, ir::ExprId From);
+
+  // Rows of a batch that a mask picks (InterpreterPicks.cpp)
+  bool isMask(ir::ExprId E, int Hops = 6);
+  uint32_t pickNamed(ir::ExprId Mask);
+  std::optional<Value> picked(ir::ExprId E, llvm::ArrayRef<ir::ExprId> Items, Value V);
+  std::optional<Value> picksAstray(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  Value ofPicks(ir::ExprId E, const ir::Expr &X, const Operands &In, Value Result);
 
   // Functions for a batch and for a whole (InterpreterWhole.cpp)
   void drawn(ir::ExprId E, bool Rows);
@@ -385,6 +396,7 @@ private:
   std::optional<int64_t> dimension(ir::ExprId E, ir::ExprId Tensor) const;
   ir::ExprId countsDimensions(ir::ExprId E) const;
   bool neverChanges(ir::VarId V) const;
+  bool reassigned(ir::VarId V) const;
   bool holdsNothing(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;
 

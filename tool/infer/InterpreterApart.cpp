@@ -67,8 +67,7 @@ const Interpreter::Body &Interpreter::body(ir::FuncId F) const {
   const ir::Function &Fn = P.Code.Functions[F];
   if (Fn.Body != None)
     P.forEachExprIn(Fn.Body, Look);
-  for (const auto &[Field, Init] : Fn.Inits)
-    P.forEachExpr(Init, Look);
+  Fn.forEachInit([&](ir::ExprId Init) { P.forEachExpr(Init, Look); });
   return It->second = std::move(B);
 }
 

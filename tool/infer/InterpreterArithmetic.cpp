@@ -88,12 +88,18 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     if (Rt.replicated())
       return L;
     // mean * count of its rows = sum
-    if ((L.Kind == Placement::Mean && Rt.Kind == Placement::Partial && Right.Kind == Placement::Extent) ||
-        (Rt.Kind == Placement::Mean && L.Kind == Placement::Partial && Left.Kind == Placement::Extent))
+    auto Rows = [](const Value &V) { return V.Kind == Placement::Extent && V.Picked == 0; };
+    if ((L.Kind == Placement::Mean && Rows(Right)) || (Rt.Kind == Placement::Mean && Rows(Left)))
       return Value::partial(true, E);
   } else if (Op == "/") {
     if (Rt.replicated() && !Integers)
       return L;
+    // sum / number of rows that a mask picked: the numerator's parts add up once the denominator is whole
+    if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && Right.Picked && !Integers &&
+        RE != None && numeric(RE)) {
+      demandReplicated(RE, Right, "divided by");
+      return L;
+    }
     // sum over rows / number of rows = mean
     if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
       return Value::of(Placement::Mean, E);

@@ -13,8 +13,11 @@ namespace migrate {
 
 /// Whether a variable keeps what it was declared with: nothing assigns to it, counts it up, or may write to it.
 bool Interpreter::neverChanges(ir::VarId V) const {
-  if (P.Code.Vars[V].Field || P.Code.Vars[V].Param)
-    return P.Code.typeOf(V).Const;
+  return P.Code.Vars[V].Field || P.Code.Vars[V].Param ? P.Code.typeOf(V).Const : !reassigned(V);
+}
+
+/// Whether a variable is assigned to somewhere, or handed to what may write to it.
+bool Interpreter::reassigned(ir::VarId V) const {
   if (!Changed) {
     Changed.emplace();
     auto Changes = [&](ir::ExprId E) {
@@ -36,7 +39,7 @@ bool Interpreter::neverChanges(ir::VarId V) const {
       if (S.Kind == ir::StmtKind::Decl && P.Code.typeOf(S.Var).Reference && !P.Code.typeOf(S.Var).Const)
         Changes(S.Value);
   }
-  return !Changed->count(V);
+  return Changed->count(V) != 0;
 }
 
 std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
@@ -300,7 +303,7 @@ Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector
   while (Object != None && P.Code.Exprs[Object].Kind == ExprKind::Cast && !P.Code.Exprs[Object].Args.empty())
     Object = P.Code.Exprs[Object].Args[0];
   if (Object != None &&
-      (P.Code.Exprs[Object].Kind == ExprKind::Call || (!This && P.Code.Exprs[Object].Kind == ExprKind::Construct)))
+      (P.Code.Exprs[Object].Kind == ExprKind::Call || P.Code.Exprs[Object].Kind == ExprKind::Construct))
     eval(X.Object);
   return anyOf(E, X, Bodies, This);
 }
@@ -319,6 +322,13 @@ Value Interpreter::anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::
   }
   Current = std::move(After);
   return Result;
+}
+
+/// What a constructor's initialiser makes: the object at `At`, whose fields a constructor of the project's own writes.
+Value Interpreter::constructed(ir::ExprId E, const std::optional<Location> &At) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  ir::FuncId Constructor = X.Kind == ExprKind::Construct ? P.callee(X) : None;
+  return Constructor == None ? eval(E) : inlined(E, X, Constructor, At);
 }
 
 Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This) {
@@ -374,19 +384,38 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
         Elsewhere.insert(V);
     }
   }
+  // An object without a name, that a constructor makes or a function returns.
+  const bool Nameless = X.Var != None && (X.Kind == ExprKind::Call || !This);
+  const Location Kept = {X.Var, {}};
+  if (Nameless) {
+    Depths[X.Var] = Depth;
+    forget(Kept);
+    if (X.Kind == ExprKind::Construct)
+      This = Kept;
+  }
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Frames.back().Gathers = Gathers;
   Frames.back().Given = Values;
   Frames.back().Call = E;
   Stack.push_back(F);
+  for (ir::ExprId Base : Fn.Bases)
+    constructed(Base, This);
   for (const auto &[Field, Init] : Fn.Inits)
     if (This) {
       Location L = *This;
       L.Path.push_back(Field);
-      Value V = eval(Init);
-      if (P.Code.Exprs[Init].Kind == ExprKind::Construct && P.Code.Exprs[Init].Args.empty() && !V.Nothing)
+      Value V = constructed(Init, L);
+      const ir::Expr &Made = P.Code.Exprs[Init];
+      const bool Empty = Made.Kind == ExprKind::Construct && Made.Args.empty() && !V.Nothing;
+      if (Made.Kind == ExprKind::Construct && P.callee(Made) != None) { // its constructor has written there
+        if (Empty)
+          Current.try_emplace(L, Value::of(Placement::Zero, Init));
+        continue;
+      }
+      if (Empty)
         V = Value::of(Placement::Zero, Init);
       Current[L] = V;
+      takeFields(L, fieldsOf(Init));
     } else {
       eval(Init);
     }
@@ -400,6 +429,13 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Returned[E] = Top.Fields;
   Parts[E] = Top.Parts;
   Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
+  if (Nameless && X.Kind == ExprKind::Call) {
+    forget(Kept);
+    Current[Kept] = Result;
+    takeFields(Kept, Top.Fields);
+  } else if (Nameless) {
+    Result = read(Kept, E);
+  }
   Frames.pop_back();
   Stack.pop_back();
   Result = confirmed(E, F, Result);
@@ -498,8 +534,18 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         else if (!V.replicated())
           V = Value::unknown("collects rows of several steps", Arg);
       }
-      if (L)
+      if (L) {
+        // Of objects, each field of all items together.
+        State Fields = Outlives ? State() : fieldsOf(Arg);
+        for (auto &[Field, Value] : Fields) {
+          Location Of = *L;
+          Of.Path.insert(Of.Path.end(), Field.Path.begin(), Field.Path.end());
+          if (auto Known = Current.find(Of); Known != Current.end())
+            Value = join(Known->second, Value);
+        }
         write(*L, join(read(*L, E), V), Arg);
+        takeFields(*L, Fields);
+      }
       continue;
     }
     if (V.replicated())

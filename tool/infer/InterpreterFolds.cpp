@@ -75,7 +75,7 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
   const ir::Expr &Asked = P.Code.Exprs[P.unconverted(Bound)];
   bool Mine = Asked.Name == "accelerate::Accelerator::mine" && Asked.Args.size() == 1; // migrated already
   Value Rows = eval(Mine ? Asked.Args[0] : Bound);
-  if (Rows.Kind != Placement::Extent)
+  if (Rows.Kind != Placement::Extent || Rows.Picked)
     return false;
   if (!Mine && !L.Collects)
     coerce(Bound, "mine", Rows);
@@ -96,7 +96,7 @@ std::string Interpreter::rowLoop(ir::StmtId S) const {
 
 /// Whether `X` picks by `Of` the row of `V` that a fold is at.
 bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const {
-  if (V.Kind != Placement::Sharded || V.Dim != 0 ||
+  if (V.Kind != Placement::Sharded || V.Dim != 0 || V.Picked ||
       (P.Code.type(X.Object).Kind != ir::TypeKind::Tensor && !listsRows(X.Object, V)))
     return false;
   ir::VarId Var = namedIn(P, Of);

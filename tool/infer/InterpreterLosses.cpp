@@ -46,17 +46,22 @@ bool Interpreter::repeatable(ir::ExprId E) const {
          llvm::all_of(X.Args, [&](ir::ExprId Arg) { return repeatable(Arg); });
 }
 
-/// A mean that counts its rows by the weight of their class: its share of the whole, if the weights can be named again.
-Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
-  Value Result = Value::of(Placement::Mean, E);
-  Result.setRank(0);
+/// Whether `E` stands in `accelerator.share(E, weight)`.
+bool Interpreter::sharedByWeight(ir::ExprId E) {
   if (!WeightedShares) {
     WeightedShares.emplace();
     for (const ir::Expr &Call : P.Code.Exprs)
       if (StringRef(Call.Name).ends_with("Accelerator::share") && Call.Args.size() == 2)
         WeightedShares->insert(Call.Args[0]);
   }
-  if (WeightedShares->count(E)) // a migrated loss, within its `share`
+  return WeightedShares->count(E) != 0;
+}
+
+/// A mean that counts its rows by the weight of their class: its share of the whole, if the weights can be named again.
+Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
+  Value Result = Value::of(Placement::Mean, E);
+  Result.setRank(0);
+  if (sharedByWeight(E)) // a migrated loss, within its `share`
     return Result;
   std::vector<ir::ExprId> Weights(X.Args.begin() + std::min<size_t>(2, X.Args.size()), X.Args.end());
   if (In.Maker != None)

@@ -200,7 +200,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   In.Maker = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module ? X.Object : None;
   if (In.Values.empty())
     return Value::of(Placement::Replicated, E);
-  Value Result = apply(E, X, Row, In);
+  std::optional<Value> Astray = picksAstray(E, X, Row, In);
+  Value Result = Astray ? *Astray : ofPicks(E, X, In, apply(E, X, Row, In));
   Result.Batch = None;
   Result.Iterator = false;
   if (Into && Result.replicated()) { // `w.sub_(rate * w.grad())` is the model's as before
@@ -233,9 +234,18 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     notWhole("its batches change running statistics (no `eval()` is seen before it)", E);
   if (Row.Kind == Operation::NoiseModule && First.Kind == Placement::Own && !Evaluates)
     note("dropout", E, First, "drops out at random");
-  if (Row.Kind == Operation::Index)
+  if (Row.Kind == Operation::Index) {
     if (std::optional<Value> Picked = ofEachRow(X, Result))
       return *Picked;
+    if (std::optional<Value> Picked = picked(E, indexItems(X), Result))
+      return *Picked;
+  }
+  if (Row.Kind == Operation::Coupled && StringRef(X.Name).ends_with("::masked_select") && In.Exprs.size() == 2)
+    if (std::optional<Value> Picked = picked(E, In.Exprs[1], Result)) { // element by element
+      Value Beside = besideRows(Values, E);
+      Picked->setRank(1);
+      return Beside.Kind == Placement::Sharded ? *Picked : Beside;
+    }
   // What a rank has for itself, and what isn't known, stays so through anything that computes.
   auto Computes = [](Operation Kind) {
     if (Kind == Operation::Update || Kind == Operation::Scatter) // what is added up may be of one rank's batch

@@ -73,7 +73,9 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
       return lvalue(X.Object);
     if (X.Object != None && givesItself(P.callee(X))) // `meter.add(x).add(y)`
       return lvalue(X.Object);
-    return std::nullopt;
+    return X.Var == None ? std::nullopt : std::optional(Location{X.Var, {}});
+  case ExprKind::Construct:
+    return X.Var == None ? std::nullopt : std::optional(Location{X.Var, {}});
   default:
     return std::nullopt;
   }
@@ -325,6 +327,15 @@ void Interpreter::takeFields(const Location &To, const State &Fields) {
     L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
     Current[L] = V;
   }
+}
+
+/// What is kept there, and in its fields, is no more.
+void Interpreter::forget(const Location &L) {
+  std::erase_if(Current, [&](const auto &Kept) {
+    const std::vector<ir::VarId> &Path = Kept.first.Path;
+    return Kept.first.Root == L.Root && Path.size() >= L.Path.size() &&
+           std::equal(L.Path.begin(), L.Path.end(), Path.begin());
+  });
 }
 
 /// `L` becomes another tensor: copies of it stay what it was.

@@ -353,6 +353,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
       if (V.Kind == Placement::Extent && Result.Kind != Placement::Unknown) {
         ++Extents;
         Result = Value::sharded(Sizes ? V.Dim : I, E);
+        Result.Picked = V.Picked;
         Result.Rows = V.Rows; // the batch's whose size it is
         Rows = I == 0 ? Shape[I] : None;
         if (Sizes)
@@ -382,6 +383,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     Result.setRank(braces(X.Args[0]));
   if (Draws)
     notWhole("it draws random numbers", E);
+  if (Draws && Result.Picked)
+    return Value::unknown("is drawn for rows that a mask picked, of which each rank has a number of its own", E);
   if (Draws && Result.replicated())
     drawn(E, /*Rows=*/false);
   bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||

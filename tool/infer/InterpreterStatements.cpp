@@ -139,13 +139,22 @@ void Interpreter::exec(ir::StmtId Id) {
       for (size_t I = 0; I != Made->size(); ++I)
         F.Parts[I] = join(F.Parts[I], (*Made)[I]);
     }
-    // An object by its fields, if this is the only return.
+    // An object by its fields; where several returns don't have them in common, it is what is true of all of them.
     State Fields;
-    if (std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value); L && !F.Returned)
+    if (std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value))
       for (auto It = Current.upper_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
         if (It->first.Path.size() > L->Path.size() &&
             std::equal(L->Path.begin(), L->Path.end(), It->first.Path.begin()))
           Fields[Location{None, {It->first.Path.begin() + L->Path.size(), It->first.Path.end()}}] = It->second;
+    if (F.Returned) {
+      const bool Same = Fields.size() == F.Fields.size() &&
+                        llvm::all_of(Fields, [&](const auto &Field) { return F.Fields.count(Field.first) != 0; });
+      for (auto &[Field, Value] : Fields)
+        if (Same)
+          Value = join(F.Fields.at(Field), Value);
+      if (!Same)
+        Fields.clear();
+    }
     F.Fields = std::move(Fields);
     F.Returned = true;
     F.Returns.push_back(Current);
@@ -259,7 +268,8 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   Current[Location{V, {}}] = Made;
   takeFields(Location{V, {}}, fieldsOf(Init));
   ir::ExprId Call = Init;
-  while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1)
+  while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1 &&
+         P.Code.Exprs[Call].Var == None)
     Call = P.Code.Exprs[Call].Args[0];
   if (auto It = Returned.find(Call); It != Returned.end())
     for (const auto &[Field, Value] : It->second)

@@ -30,7 +30,7 @@ void Interpreter::drawn(ir::ExprId E, bool Rows) {
 /// Tells the calls for what is whole: the innermost that leads to nothing for rows.
 void Interpreter::wholeDraws() {
   for (const auto &[E, Ways] : WholeDraws) {
-    bool Loss = Out.ClassWeights.count(E) != 0;
+    bool Loss = Out.ClassWeights.count(E) != 0 || Out.PickedFrom.count(E) != 0;
     if (!Loss && !Out.RowNoise.count(E) && !Out.RowNoiseLike.count(E))
       continue;
     for (const std::vector<ir::ExprId> &Calls : Ways) {

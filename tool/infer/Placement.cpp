@@ -55,6 +55,8 @@ static Value joinPlacements(const Value &A, const Value &B) {
       return Value::unknown("is the largest on one path and the smallest on another", A.Source);
     if (A.Kind == Placement::Sharded && A.Listed != B.Listed)
       return Value::unknown("is a list of rows on one path and a batch on another", A.Source);
+    if (A.Picked != B.Picked)
+      return Value::unknown("has other rows on one path than on another", A.Source);
     if (A.Kind == Placement::Sharded && A.Woven != B.Woven)
       return Value::unknown("has its rows in another order on one path than on another", A.Source);
     if (A.Kind == Placement::Sharded && (A.Dim != B.Dim || A.RestDim != B.RestDim))
@@ -101,7 +103,7 @@ std::string toString(const Value &V) {
   case Placement::Replicated:
     return "R";
   case Placement::Sharded:
-    return V.Woven ? "W" : "S(" + std::to_string(V.Dim) + ")";
+    return V.Woven ? "W" : "S(" + std::to_string(V.Dim) + ")" + (V.Picked ? " picked" : "");
   case Placement::Extent:
     return "L";
   case Placement::Partial:
@@ -126,7 +128,7 @@ std::string inWords(const Value &V) {
   case Placement::Replicated:
     return "the same on all ranks";
   case Placement::Sharded:
-    return V.Woven ? "rows of the batch in another order" : "rows of the batch";
+    return V.Woven ? "rows of the batch in another order" : V.Picked ? "some rows of the batch" : "rows of the batch";
   case Placement::Extent:
     return "this rank's number of rows";
   case Placement::Partial:
@@ -150,6 +152,7 @@ Value asNumber(Value V) {
     V.Kind = Placement::Partial;
     V.Fresh = true;
     V.Dim = 0;
+    V.Picked = 0;
     V.setRank(0);
   }
   return V;

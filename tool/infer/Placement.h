@@ -63,6 +63,7 @@ struct Value {
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
   bool Trained = false;                  ///< whole, and computed with a model's parameters
   bool Nothing = false;                  ///< of Zero: an optional that holds nothing
+  uint32_t Picked = 0;              ///< Sharded, Extent: a name for the mask that picked its rows; 0: all of a batch's
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
   uint32_t Batch = ir::None;        ///< a batch, or a field of it, as the loader of this object handed it out
@@ -133,7 +134,7 @@ struct Value {
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows &&
            Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
-           Listed == O.Listed && Nothing == O.Nothing && Funcs == O.Funcs;
+           Listed == O.Listed && Picked == O.Picked && Nothing == O.Nothing && Funcs == O.Funcs;
   }
 };
 

@@ -40,7 +40,9 @@ std::vector<ir::FuncId> Program::bodies(const ir::Expr &Call) const {
 }
 
 ir::ExprId Program::unconverted(ir::ExprId E) const {
-  while (E != None && (Code.Exprs[E].Kind == ExprKind::Cast || Code.Exprs[E].Kind == ExprKind::Construct) &&
+  while (E != None &&
+         (Code.Exprs[E].Kind == ExprKind::Cast ||
+          (Code.Exprs[E].Kind == ExprKind::Construct && Code.Exprs[E].Var == None)) &&
          Code.Exprs[E].Args.size() == 1)
     E = Code.Exprs[E].Args[0];
   return E;
@@ -166,6 +168,8 @@ public:
       ir::Function F = From.Functions[I];
       for (ir::VarId &V : F.Params)
         V = Vars[V];
+      for (ir::ExprId &Base : F.Bases)
+        Base = Id(Base, Exprs);
       for (auto &[Field, Value] : F.Inits) {
         Field = Vars[Field];
         Value = Id(Value, Exprs);

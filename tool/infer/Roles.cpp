@@ -199,15 +199,18 @@ std::vector<ir::FuncId> Roles::mayRun(const ir::Expr &X) const {
 void Roles::findBackward() {
   std::map<ir::FuncId, std::set<ir::FuncId>> Callers;
   std::vector<ir::FuncId> Work;
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
-    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    auto Visit = [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
       if (isBackward(X) && Backward.insert(F).second)
         Work.push_back(F);
       if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
         for (ir::FuncId Callee : mayRun(X))
           Callers[Callee].insert(F);
-    });
+    };
+    P.Code.Functions[F].forEachInit([&](ir::ExprId Init) { P.forEachExpr(Init, Visit); });
+    P.forEachExprIn(P.Code.Functions[F].Body, Visit);
+  }
   // Functions whose name is used at all on some way from main, called or handed on.
   if (P.Main != None) {
     std::vector<ir::FuncId> Found = {P.Main};
@@ -219,8 +222,7 @@ void Roles::findBackward() {
             Found.push_back(Callee);
       };
       P.forEachExprIn(P.Code.Functions[Found[I]].Body, Visit);
-      for (const auto &[Field, Init] : P.Code.Functions[Found[I]].Inits)
-        P.forEachExpr(Init, Visit);
+      P.Code.Functions[Found[I]].forEachInit([&](ir::ExprId Init) { P.forEachExpr(Init, Visit); });
     }
   }
   while (!Work.empty()) {
@@ -425,8 +427,8 @@ void Roles::findOptimizersGiven() {
       Models.insert(object(Model));
     Optimizers.push_back(std::move(O));
   };
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
-    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    auto Visit = [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
       if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
         return;
@@ -436,7 +438,10 @@ void Roles::findOptimizersGiven() {
           if (X.Args[I] != None && P.Code.typeOf(Params[I]).Kind == TypeKind::Optimizer)
             Consider(X.Args[I], Params[I], Given, F);
       }
-    });
+    };
+    P.Code.Functions[F].forEachInit([&](ir::ExprId Init) { P.forEachExpr(Init, Visit); });
+    P.forEachExprIn(P.Code.Functions[F].Body, Visit);
+  }
 }
 
 bool Roles::isTrainedModel(ir::ExprId E) const {

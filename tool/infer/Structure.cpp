@@ -70,8 +70,8 @@ Fact Deriver::factAt(const char *Name, const char *Node, ir::ExprId E) {
 ir::FuncId Deriver::functionOf(ir::ExprId E) {
   if (Owners.empty())
     for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
-      for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
-        P.forEachExpr(Init, [&](ir::ExprId Sub) { Owners.try_emplace(Sub, Fn); });
+      P.Code.Functions[Fn].forEachInit(
+          [&](ir::ExprId Init) { P.forEachExpr(Init, [&](ir::ExprId Sub) { Owners.try_emplace(Sub, Fn); }); });
       P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) { own(P.Code.Stmts[S].Value, Fn); });
     }
   auto It = Owners.find(E);
@@ -103,8 +103,8 @@ bool Deriver::inInitializer(ir::ExprId E) {
   ir::FuncId Fn = functionOf(E);
   bool Found = false;
   if (Fn != None)
-    for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
-      P.forEachExpr(Init, [&](ir::ExprId Sub) { Found |= Sub == E; });
+    P.Code.Functions[Fn].forEachInit(
+        [&](ir::ExprId Init) { P.forEachExpr(Init, [&](ir::ExprId Sub) { Found |= Sub == E; }); });
   return Found;
 }
 
@@ -213,8 +213,7 @@ std::set<ir::VarId> Deriver::placingDevices() const {
     if (S.Kind == ir::StmtKind::Return || S.Kind == ir::StmtKind::Decl)
       Use(S.Value);
   for (const ir::Function &Fn : P.Code.Functions)
-    for (const auto &[Field, Init] : Fn.Inits)
-      Use(Init);
+    Fn.forEachInit(Use);
   return Placing;
 }
 

@@ -15,7 +15,7 @@ namespace migrate {
 static std::string factOf(const std::string &How) {
   if (How == "broadcast")
     return "outside-value";
-  return How == "class-weight" ? How : "metric-" + How;
+  return How == "class-weight" || How == "picked-weight" ? How : "metric-" + How;
 }
 
 void Deriver::training() {
@@ -120,6 +120,12 @@ void Deriver::metrics() {
       for (ir::ExprId W : It->second.second)
         Weights += ", " + Text(expr(W).Where);
       M.Texts["weights"] = Weights;
+    }
+    if (auto It = F.PickedFrom.find(E); It != F.PickedFrom.end()) {
+      std::string Rows = withCuts(It->second);
+      ir::ExprKind Kind = expr(It->second).Kind;
+      bool Plain = Kind == ir::ExprKind::Ref || Kind == ir::ExprKind::Field || Kind == ir::ExprKind::Call;
+      M.Texts["rows"] = Plain ? Rows : "(" + Rows + ")";
     }
     if (inInitializer(E))
       useTemporaryHandle(M);

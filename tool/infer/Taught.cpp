@@ -29,8 +29,7 @@ static std::set<ir::FuncId> reachable(const Program &P, std::vector<ir::FuncId> 
   };
   for (size_t I = 0; I != From.size(); ++I) {
     P.forEachExprIn(P.Code.Functions[From[I]].Body, Visit);
-    for (const auto &[Field, Init] : P.Code.Functions[From[I]].Inits)
-      P.forEachExpr(Init, Visit);
+    P.Code.Functions[From[I]].forEachInit([&](ir::ExprId Init) { P.forEachExpr(Init, Visit); });
   }
   return Found;
 }

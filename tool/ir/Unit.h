@@ -146,6 +146,7 @@ struct Function {
   std::string Record;  ///< canonical name of the class, of methods
   TypeId Result = None;
   std::vector<VarId> Params;
+  std::vector<ExprId> Bases;                   ///< of constructors: those of bases, or the one that it delegates to
   std::vector<std::pair<VarId, ExprId>> Inits; ///< of constructors: fields and their initialisers
   StmtId Body = None;
   Range Where;            ///< from the first token to the closing brace
@@ -154,6 +155,14 @@ struct Function {
   bool Main = false;
   bool Broken = false; ///< it holds code that doesn't compile
   std::vector<std::string> Overrides;
+
+  /// What a constructor runs before its body.
+  template <typename Callback> void forEachInit(Callback Visit) const {
+    for (ExprId Base : Bases)
+      Visit(Base);
+    for (const auto &[Field, Init] : Inits)
+      Visit(Init);
+  }
 };
 
 struct File {

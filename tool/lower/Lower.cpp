@@ -152,6 +152,26 @@ ir::VarId Lowering::varOf(const ValueDecl *D) {
   return Vars[D] = Out.Vars.size() - 1;
 }
 
+/// The class of an object that the project has made up: none that is known by its kind.
+const CXXRecordDecl *Lowering::ownRecord(QualType T) {
+  const CXXRecordDecl *Record = T.isNull() ? nullptr : T->getAsCXXRecordDecl();
+  return Record && !Record->isLambda() && inProject(Record->getLocation()) &&
+                 Types.classify(T).Kind == ir::TypeKind::Unknown
+             ? Record
+             : nullptr;
+}
+
+/// An object that has no name, `return Result(loss, count)`, `step().loss`, lies in a variable of its own.
+void Lowering::keep(ir::ExprId Id, const Expr *E) {
+  if (Current == None || !E->isPRValue() || !ownRecord(E->getType()))
+    return;
+  ir::Var V;
+  V.Type = typeId(E->getType());
+  V.Function = Current;
+  Out.Vars.push_back(V);
+  Out.Exprs[Id].Var = Out.Vars.size() - 1;
+}
+
 void Lowering::lowerGlobal(const VarDecl *V) {
   ir::VarId Var = varOf(V);
   ir::ExprId Value = expr(V->getInit());

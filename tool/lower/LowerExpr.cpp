@@ -42,9 +42,21 @@ void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
   // A constructor that nobody wrote runs what members are initialised with in the class.
   if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F);
       Ctor && Ctor->isDefaulted() && Ctor->isDefaultConstructor() && inProject(Ctor->getLocation()) &&
-      llvm::any_of(Ctor->inits(),
-                   [](const CXXCtorInitializer *I) { return isa_and_nonnull<CXXDefaultInitExpr>(I->getInit()); }))
+      llvm::any_of(Ctor->inits(), [&](const CXXCtorInitializer *I) {
+        return isa_and_nonnull<CXXDefaultInitExpr>(I->getInit()) || runsConstructor(I);
+      }))
     lowerFunction(Ctor);
+}
+
+/// Whether an initialiser runs a constructor that the project has written, of a base or of the same class, or is given
+/// something for one that it hasn't.
+bool Lowering::runsConstructor(const CXXCtorInitializer *I) {
+  if (!I->isBaseInitializer() && !I->isDelegatingInitializer())
+    return false;
+  const auto *Made = dyn_cast_or_null<CXXConstructExpr>(I->getInit() ? I->getInit()->IgnoreImplicit() : nullptr);
+  if (!Made || Made->getConstructor()->isCopyOrMoveConstructor())
+    return false;
+  return inProject(Made->getConstructor()->getLocation()) || (I->isWritten() && Made->getNumArgs() > 0);
 }
 
 void Lowering::addArgs(ir::ExprId Id, llvm::iterator_range<CallExpr::const_arg_iterator> Args) {
@@ -144,6 +156,7 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
     return Out.Exprs[Id].Object;
   addArgs(Id, E->arguments());
+  keep(Id, E);
   if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && Out.Exprs[Id].Args.size() == 2)
     return elementPut(Id, E);
   // Which part of a tuple: an LSTM's states don't lie as its output does.
@@ -187,6 +200,7 @@ ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
     if (Out.type(Object).Kind == ir::TypeKind::Module)
       setForwardOf(Id, E->getArg(0)->getType());
     addArgs(Id, llvm::drop_begin(E->arguments()));
+    keep(Id, E);
     return Id;
   }
   case OO_Subscript: {
@@ -228,8 +242,11 @@ ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
     return expr(E->getArg(0));
   ir::ExprId Id = make(ExprKind::Construct, E);
   const CXXConstructorDecl *Held = heldBy(E);
+  if (Ctor->isInheritingConstructor()) // `using Base::Base;`
+    Ctor = Ctor->getInheritedConstructor().getConstructor();
   setCallee(Id, Held ? Held : Ctor);
   addArgs(Id, E->arguments());
+  keep(Id, E);
   return Id;
 }
 
@@ -370,8 +387,11 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
   if (const auto *New = dyn_cast<CXXNewExpr>(E)) {
     ir::ExprId Id = make(ExprKind::Construct, E);
     if (const CXXConstructExpr *Made = New->getConstructExpr()) {
-      setCallee(Id, Made->getConstructor());
+      const CXXConstructorDecl *Ctor = Made->getConstructor();
+      setCallee(Id, Ctor->isInheritingConstructor() ? Ctor->getInheritedConstructor().getConstructor() : Ctor);
       addArgs(Id, Made->arguments());
+      Lowered[Made] = Id; // which rules match as any other
+      Finder.match(*Made, Ctx);
     } else if (const Expr *Init = New->getInitializer()) { // a copy that is left out
       ir::ExprId Arg = expr(Init);
       Out.Exprs[Id].Args = {Arg};
@@ -380,7 +400,9 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
   }
   if (const auto *List = dyn_cast<InitListExpr>(E)) {
     const InitListExpr *Semantic = List->isSemanticForm() ? List : List->getSemanticForm();
-    if (Semantic && llvm::any_of(Semantic->inits(), [](const Expr *Init) { return isa<CXXDefaultInitExpr>(Init); }))
+    bool Defaults =
+        Semantic && llvm::any_of(Semantic->inits(), [](const Expr *Init) { return isa<CXXDefaultInitExpr>(Init); });
+    if (Defaults || (Semantic && Semantic->getNumInits() > 0 && ownRecord(E->getType())))
       return aggregate(Semantic);
     std::vector<ir::ExprId> Ids;
     for (const Expr *Init : (Semantic ? Semantic : List)->inits())

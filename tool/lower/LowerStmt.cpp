@@ -70,7 +70,8 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
           ir::StmtId Bound = make(StmtKind::Decl, S);
           Out.Stmts[Bound].Var = Part;
           bool Tuple = B->getHoldingVar() && Init != None;
-          Out.Stmts[Bound].Value = Tuple ? partOf(Init, V->getInit(), Index) : Init;
+          ir::ExprId Field = Tuple ? None : fieldOf(Var, B);
+          Out.Stmts[Bound].Value = Tuple ? partOf(Init, V->getInit(), Index) : Field != None ? Field : Init;
           ++Index;
           Children.push_back(Bound);
         }
@@ -124,10 +125,14 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
         Whole.Kind = ExprKind::Ref;
         Whole.Var = Var;
         Whole.Type = Out.Vars[Var].Type;
-        Out.Exprs.push_back(Whole);
+        ir::ExprId Value = fieldOf(Var, B);
+        if (Value == None) {
+          Out.Exprs.push_back(Whole);
+          Value = Out.Exprs.size() - 1;
+        }
         ir::StmtId Bound = make(StmtKind::Decl, Range->getLoopVarStmt());
         Out.Stmts[Bound].Var = Part;
-        Out.Stmts[Bound].Value = Out.Exprs.size() - 1;
+        Out.Stmts[Bound].Value = Value;
         Inner.push_back(Bound);
       }
     ir::StmtId Body = stmt(Range->getBody());
@@ -213,14 +218,22 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
     ir::VarId V = varOf(P); // may reallocate
     Out.Functions[Id].Params.push_back(V);
   }
-  if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F))
-    for (const CXXCtorInitializer *Init : Ctor->inits())
-      if (Init->isMemberInitializer() && Init->getInit() &&
-          (!F->isDefaulted() || isa<CXXDefaultInitExpr>(Init->getInit()))) {
+  if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F)) {
+    for (const CXXCtorInitializer *Init : Ctor->inits()) {
+      if (runsConstructor(Init)) {
+        ir::ExprId Made = expr(Init->getInit());
+        Out.Exprs[Made].Var = None; // it makes this object, none of its own
+        Out.Functions[Id].Bases.push_back(Made);
+      } else if (Init->isMemberInitializer() && Init->getInit() &&
+                 (!F->isDefaulted() || isa<CXXDefaultInitExpr>(Init->getInit()))) {
         ir::ExprId Value = expr(Init->getInit());
         ir::VarId Field = varOf(Init->getMember());
+        if (Out.Exprs[Value].Kind == ExprKind::Construct)
+          Out.Exprs[Value].Var = None; // it makes the member
         Out.Functions[Id].Inits.emplace_back(Field, Value);
       }
+    }
+  }
   const Stmt *Body = F->getBody();
   ir::StmtId Lowered = Body ? stmt(Body) : None;
   Out.Functions[Id].Body = Lowered;
@@ -234,6 +247,26 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   }
   Out.HasMain |= Fn.Main;
   return Id;
+}
+
+/// What a name in `auto [loss, count] = step();` stands for, if that is an object of the project's.
+ir::ExprId Lowering::fieldOf(ir::VarId Whole, const BindingDecl *B) {
+  const auto *Member = dyn_cast_or_null<MemberExpr>(B->getBinding() ? B->getBinding()->IgnoreImplicit() : nullptr);
+  const auto *Field = Member ? dyn_cast<FieldDecl>(Member->getMemberDecl()) : nullptr;
+  if (!Field || !ownRecord(Member->getBase()->getType()))
+    return None;
+  ir::Expr Of, Part;
+  Of.Kind = ExprKind::Ref;
+  Of.Var = Whole;
+  Of.Type = Out.Vars[Whole].Type;
+  Part.Kind = ExprKind::Field;
+  Part.Name = Field->getNameAsString();
+  Part.Var = varOf(Field);
+  Part.Type = typeId(Field->getType());
+  Part.Object = Out.Exprs.size();
+  Out.Exprs.push_back(Of);
+  Out.Exprs.push_back(Part);
+  return Out.Exprs.size() - 1;
 }
 
 /// `Trainer t{config}` of a class without constructors, some of whose members are initialised in the class: as with a
@@ -258,6 +291,7 @@ ir::ExprId Lowering::aggregate(const InitListExpr *E) {
   Out.Exprs[Id].Args = std::move(Given);
   if (!Known)
     return Id;
+  keep(Id, E);
   std::string Usr = "aggregate:" + usrOf(Record) + Which;
   Out.Exprs[Id].Name = qualifiedName(*Record);
   Out.Exprs[Id].Callee = Usr;

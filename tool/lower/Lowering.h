@@ -62,6 +62,9 @@ private:
   void takeParentheses(const clang::Stmt *S, ir::Range &R);
   ir::TypeId typeId(clang::QualType T);
   ir::VarId varOf(const clang::ValueDecl *D);
+  const clang::CXXRecordDecl *ownRecord(clang::QualType T);
+  void keep(ir::ExprId Id, const clang::Expr *E);
+  ir::ExprId fieldOf(ir::VarId Whole, const clang::BindingDecl *B);
   std::string usrOf(const clang::Decl *D);
 
   ir::ExprId expr(const clang::Expr *E);
@@ -80,6 +83,7 @@ private:
   ir::ExprId lambda(const clang::LambdaExpr *E);
   void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args);
   void setCallee(ir::ExprId Id, const clang::FunctionDecl *F);
+  bool runsConstructor(const clang::CXXCtorInitializer *I);
   void setForwardOf(ir::ExprId Id, clang::QualType ModuleType);
 
   ir::StmtId stmt(const clang::Stmt *S);

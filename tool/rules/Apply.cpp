@@ -50,12 +50,13 @@ private:
     Fact F;
     F.Function = M.Function;
     if (M.Function != None)
-      for (const auto &[Field, Init] : P.Code.Functions[M.Function].Inits)
+      P.Code.Functions[M.Function].forEachInit([&](ir::ExprId Init) {
         P.forEachExpr(Init, [&](ir::ExprId Sub) {
           for (const auto &[Name, E] : M.Nodes)
             if (Sub == E) // before the body, where no handle is yet
               F.Texts["accelerator"] = "accelerate::Accelerator()";
         });
+      });
     if (!holds(R, M, Known))
       return;
     for (const auto &[Name, E] : M.Nodes) {

@@ -123,8 +123,8 @@ template <typename A> void fields(A &Io, ir::Stmt &S) {
   Io(S.Kind, S.Where, S.Value, S.Var, S.Children, S.Transparent);
 }
 template <typename A> void fields(A &Io, ir::Function &F) {
-  Io(F.Usr, F.Name, F.Qualified, F.Pattern, F.Record, F.Result, F.Params, F.Inits, F.Body, F.Where, F.BodyBegin,
-     F.Parent, F.Main, F.Broken, F.Overrides);
+  Io(F.Usr, F.Name, F.Qualified, F.Pattern, F.Record, F.Result, F.Params, F.Bases, F.Inits, F.Body, F.Where,
+     F.BodyBegin, F.Parent, F.Main, F.Broken, F.Overrides);
 }
 template <typename A> void fields(A &Io, ir::File &F) { Io(F.Path, F.Project, F.Includes, F.Spellings); }
 template <typename A> void fields(A &Io, ir::RuleMatch &M) { Io(M.Rule, M.Function, M.Nodes, M.Whole); }

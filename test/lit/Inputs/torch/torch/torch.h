@@ -226,6 +226,7 @@ class Tensor : public TensorBase {
   Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
   Tensor median() const;
   Tensor squeeze(int64_t dim) const;
+  Tensor masked_select(const Tensor& mask) const;
   Tensor t() const;
   Tensor mm(const Tensor& other) const;
   Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
