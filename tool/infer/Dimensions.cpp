@@ -316,6 +316,10 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     Result = *Reducible;
     Result.forgetRank();
   }
+  // It has lost dimensions: the batch may be its only one.
+  for (const Outcome &O : Outcomes)
+    for (size_t I = 0; I != Operands.size(); ++I)
+      Result.Narrowed |= Operands[I].Kind == Placement::Sharded && O.Rank < O.Given[I];
   // What stands behind a tuple's first element has a rank of its own.
   for (const Signature &S : Signatures)
     if (llvm::any_of(S.Outputs, [&](const std::string &O) { return O.size() != S.Outputs.front().size(); }))

@@ -165,6 +165,7 @@ private:
   // Expressions (Interpreter.cpp)
   Value eval(ir::ExprId E);
   Value evalRaw(ir::ExprId E);
+  Value ownOperator(ir::ExprId E, const ir::Expr &X, ir::FuncId F);
   Value binary(ir::ExprId E, const ir::Expr &X);
   Value arithmetic(ir::ExprId E, const std::string &Op, const Value &L, const Value &R, ir::ExprId LE, ir::ExprId RE);
   Value assign(ir::ExprId E, const ir::Expr &X);
@@ -293,6 +294,7 @@ private:
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
+  bool refersTo(const Location &Member, ir::ExprId Init);
   Value constructed(ir::ExprId E, const std::optional<Location> &At);
   Value inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This);
   Value anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies, std::optional<Location> This);
@@ -323,6 +325,7 @@ private:
   bool ofStep(const Location &L) const;
   bool isOwnRow(ir::ExprId To);
   bool cutWithFold(const ir::Expr &X, const Value &V);
+  bool addsTo(const Location &L, ir::ExprId Sum);
   ir::ExprId addedTo(const Location &L, ir::ExprId Sum);
   bool listsRows(ir::ExprId E, const Value &V) const;
   std::optional<Value> itemOfRows(ir::ExprId E);

@@ -126,7 +126,23 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   return Value::unknown("combines " + inWords(L) + " and " + inWords(Rt) + " with `" + Op + "`", E);
 }
 
+/// The project's own operator, which is a function, or a method of what stands in front of it.
+Value Interpreter::ownOperator(ir::ExprId E, const ir::Expr &X, ir::FuncId F) {
+  ir::Expr Call = X;
+  Call.Kind = ExprKind::Call;
+  bool Member = !P.Code.Functions[F].Record.empty();
+  std::optional<Location> This;
+  if (Member) {
+    Call.Args = {X.Args[1]};
+    eval(X.Args[0]);
+    This = lvalue(X.Args[0]);
+  }
+  return inlined(E, Call, F, This);
+}
+
 Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
+  if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1 && X.Args.size() == 2)
+    return ownOperator(E, X, Bodies.front());
   // Output: what is printed must be the original's.
   if (X.Name == "<<" &&
       (P.Code.type(X.Args[0]).Kind == TypeKind::Stream || P.Code.type(X.Args[0]).Kind == TypeKind::FileStream)) {
@@ -270,14 +286,8 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   ir::ExprId LE = X.Args[0], RE = X.Args[1];
   placedBy(LE);
-  if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1) {
-    // The project's own operator.
-    ir::Expr Call = X;
-    bool Member = !P.Code.Functions[Bodies.front()].Record.empty();
-    if (Member)
-      Call.Args = {RE};
-    return inlined(E, Call, Bodies.front(), Member ? lvalue(LE) : std::nullopt);
-  }
+  if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1)
+    return ownOperator(E, X, Bodies.front());
   auto Ties = [&](ir::ExprId To) {
     StringRef Name = P.Code.Exprs[To].Name;
     return Name == "std::tie" || Name == "std::forward_as_tuple";

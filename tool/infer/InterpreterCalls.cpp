@@ -324,6 +324,25 @@ Value Interpreter::anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::
   return Result;
 }
 
+/// Whether a member is a reference or a pointer to what is followed, `total(total)`, `sum(&sum)`: it names that.
+bool Interpreter::refersTo(const Location &Member, ir::ExprId Init) {
+  const ir::Type &T = P.Code.typeOf(Member.Path.back());
+  PointsTo.erase(Member);
+  if (!T.Reference && !StringRef(T.Name).ends_with("*"))
+    return false;
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Init)];
+  bool Names = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field || (X.Kind == ExprKind::Unary && X.Name == "&");
+  std::optional<Location> Of = Names ? lvalue(P.unconverted(Init)) : std::nullopt;
+  if (!Of)
+    return false;
+  const ir::Type &To = P.Code.typeOf(Of->Path.empty() ? Of->Root : Of->Path.back());
+  if (!To.number() && !To.Own && To.Kind != TypeKind::Tensor && To.Kind != TypeKind::Container)
+    return false;
+  eval(Init);
+  PointsTo.emplace(Member, *Of);
+  return true;
+}
+
 /// What a constructor's initialiser makes: the object at `At`, whose fields a constructor of the project's own writes.
 Value Interpreter::constructed(ir::ExprId E, const std::optional<Location> &At) {
   const ir::Expr &X = P.Code.Exprs[E];
@@ -404,6 +423,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     if (This) {
       Location L = *This;
       L.Path.push_back(Field);
+      if (refersTo(L, Init))
+        continue;
       Value V = constructed(Init, L);
       const ir::Expr &Made = P.Code.Exprs[Init];
       const bool Empty = Made.Kind == ExprKind::Construct && Made.Args.empty() && !V.Nothing;
@@ -435,6 +456,11 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     takeFields(Kept, Top.Fields);
   } else if (Nameless) {
     Result = read(Kept, E);
+    State All; // where it will be kept may not be followed: some object's fields, all of them together
+    for (auto It = Current.upper_bound(Kept); It != Current.end() && It->first.Root == Kept.Root; ++It)
+      if (It->first.Path.size() == 1)
+        All.emplace(Location{It->first.Path.front(), {}}, It->second);
+    Current.merge(All);
   }
   Frames.pop_back();
   Stack.pop_back();
@@ -523,6 +549,16 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         continue;
       }
       bool Outlives = astray(L) || outer(*L);
+      const ir::Expr &Item = P.Code.Exprs[P.unconverted(Arg)];
+      if (Outlives && Item.Kind == ExprKind::Construct && Item.Var != None && !V.replicated() &&
+          V.Kind != Placement::Own) { // `history.push_back(Entry{epoch, loss.item<double>()})`
+        for (ir::ExprId Given : Item.Args)
+          if (Value Of = Last[Given]; Of.reducible() && numeric(Given))
+            demandReplicated(Given, Of, "collected over the steps");
+        V = llvm::all_of(Item.Args, [&](ir::ExprId G) { return Last[G].replicated() || numeric(G); })
+                ? Value::of(Placement::Replicated, Arg)
+                : V;
+      }
       if (V.Kind == Placement::Own || Result.Kind == Placement::Own)
         notWhole("it collects values of its batches", E);
       if (Outlives) {

@@ -19,7 +19,7 @@ bool Interpreter::holdsNothing(ir::ExprId E) const {
 
 bool Interpreter::numeric(ir::ExprId E) const {
   const ir::Type &T = P.Code.type(E);
-  return T.number() || T.Kind == TypeKind::Unknown;
+  return T.number() || (T.Kind == TypeKind::Unknown && !T.Own);
 }
 
 /// An evaluation loader is left as it is, from the next run on.

@@ -64,6 +64,12 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
     bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
     Plain &= X.Name != "CXXThrowExpr" && !(Writes && Row != None && namedIn(P, X.Args[0]) == Row);
     L.Collects |= X.Object != None && isCollecting(X.Name);
+    // `loss += f(x[i])`: with its graph, which a ghost's row has too.
+    if (X.Kind == ExprKind::Assign && (X.Name == "+=" || X.Name == "=") && NoGrads == 0 && X.Args.size() == 2 &&
+        P.Code.type(X.Args[0]).Kind == ir::TypeKind::Tensor && namedIn(P, X.Args[0]) != None) {
+      std::optional<Location> To = lvalue(X.Args[0]);
+      L.Collects |= To && ofStep(*To) && (X.Name == "+=" || addsTo(*To, X.Args[1]));
+    }
   });
   if (!Plain)
     return false;
@@ -183,13 +189,17 @@ bool Interpreter::ofStep(const Location &L) const {
   return Declared != Depths.end() && Step != Loops.rend() && Declared->second >= Step->Depth;
 }
 
+/// Whether an expression is `l + x` of what lies at `L`.
+bool Interpreter::addsTo(const Location &L, ir::ExprId Sum) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Sum)];
+  return X.Kind == ExprKind::Binary && X.Name == "+" && namedIn(P, X.Args[0]) != None && lvalue(X.Args[0]) == L;
+}
+
 /// In a loop over the items of a batch, the `x` of `l + x`.
 ir::ExprId Interpreter::addedTo(const Location &L, ir::ExprId Sum) {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(Sum)];
-  if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects || X.Kind != ExprKind::Binary ||
-      X.Name != "+" || namedIn(P, X.Args[0]) == None || lvalue(X.Args[0]) != L)
+  if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects || !addsTo(L, Sum))
     return None;
-  return X.Args[1];
+  return P.Code.Exprs[P.unconverted(Sum)].Args[1];
 }
 
 /// `list.push_back(x)` in a fold, of one row each time: the list has the batch's rows.

@@ -68,7 +68,9 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
     Weights = {In.Maker};
   bool Cut = false; // along another dimension, or of rows that are named otherwise
   if (X.Args.size() > 1)
-    P.forEachExpr(X.Args[1], [&](ir::ExprId Sub) { Cut |= OwnRows.count(Sub) || (Cuts.count(Sub) && Cuts[Sub] != 0); });
+    P.forEachExpr(X.Args[1], [&](ir::ExprId Sub) {
+      Cut |= OwnRows.count(Sub) || (Cuts.count(Sub) && Cuts[Sub] != 0) || Out.Coercions.count(Sub);
+    });
   if (X.Args.size() < 2 || Cut || !repeatable(X.Args[1]) ||
       !llvm::all_of(Weights, [&](ir::ExprId W) { return repeatable(W); }))
     return Value::unknown("is a mean weighted by class or index; give its target and its weights names", E);

@@ -172,11 +172,17 @@ Value Interpreter::ofPicks(ir::ExprId E, const ir::Expr &X, const Operands &In, 
     return Result;
   // Whatever the mask has picked tells how many rows there are: best what has a name.
   ir::ExprId Counted = None;
+  auto Changes = [&](ir::ExprId Of) { // a copy of it would stay as it is
+    bool Any = false;
+    P.forEachExpr(Of,
+                  [&](ir::ExprId Sub) { Any |= Out.Coercions.count(Sub) || Cuts.count(Sub) || OwnRows.count(Sub); });
+    return Any;
+  };
   for (ir::ExprId Operand : In.Exprs)
     P.forEachExpr(Operand, [&](ir::ExprId Sub) {
       auto It = Last.find(Sub);
       if (It == Last.end() || It->second.Kind != Placement::Sharded || It->second.Picked != First->Picked ||
-          P.Code.type(Sub).Kind != TypeKind::Tensor || !repeatable(Sub))
+          P.Code.type(Sub).Kind != TypeKind::Tensor || !repeatable(Sub) || Changes(Sub))
         return;
       if (Counted == None || (P.Code.Exprs[Sub].Kind == ExprKind::Ref && P.Code.Exprs[Counted].Kind != ExprKind::Ref))
         Counted = Sub;

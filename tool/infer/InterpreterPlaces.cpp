@@ -48,6 +48,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     if (!Base)
       return Location{X.Var, {}}; // some object's field: all of them together
     Base->Path.push_back(X.Var);
+    if (P.Code.typeOf(X.Var).Reference && PointsTo.count(*Base))
+      return PointsTo.at(*Base);
     return Base;
   }
   case ExprKind::Unary:
@@ -74,6 +76,7 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     if (X.Object != None && givesItself(P.callee(X))) // `meter.add(x).add(y)`
       return lvalue(X.Object);
     return X.Var == None ? std::nullopt : std::optional(Location{X.Var, {}});
+  case ExprKind::Binary:
   case ExprKind::Construct:
     return X.Var == None ? std::nullopt : std::optional(Location{X.Var, {}});
   default:
@@ -371,7 +374,7 @@ void Interpreter::points(const Location &L, ir::ExprId To) {
       PointsTo.emplace(L, *Target);
       Elements.insert(L.Root);
     }
-  } else if (std::optional<Location> From = lvalue(To)) {
+  } else if (std::optional<Location> From = X.Kind == ExprKind::Construct ? std::nullopt : lvalue(To)) {
     if (PointsTo.count(*From))
       PointsTo.emplace(L, PointsTo.at(*From));
     else if (Address && *From != L)

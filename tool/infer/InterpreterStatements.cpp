@@ -17,17 +17,34 @@ namespace migrate {
 
 Interpreter::State Interpreter::joined(const State &A, const State &B) const {
   State Out = A;
+  // A field that one side knows is, on the other, what the whole is there.
+  auto WithWhole = [](Value &V, Location L, const State &Other) {
+    while (!L.Path.empty()) {
+      L.Path.pop_back();
+      if (auto Whole = Other.find(L); Whole != Other.end()) {
+        if (!Whole->second.replicated())
+          V = join(V, Whole->second);
+        return;
+      }
+    }
+  };
   for (const auto &[L, V] : B) {
     auto [It, New] = Out.try_emplace(L, V);
+    if (New)
+      WithWhole(It->second, L, A);
     // What only one side has written was replicated on the other: constants, arguments, members. A tensor that was
     // only declared holds nothing that could disagree.
     if (New) {
       const ir::Type &T = P.Code.typeOf(L.Root);
-      It->second = T.Kind == TypeKind::Tensor || Depths.count(L.Root) ? V : join(Value::of(Placement::Replicated), V);
+      if (T.Kind != TypeKind::Tensor && !Depths.count(L.Root))
+        It->second = join(Value::of(Placement::Replicated), It->second);
     } else {
       It->second = join(It->second, V);
     }
   }
+  for (auto &[L, V] : Out)
+    if (!L.Path.empty() && !B.count(L))
+      WithWhole(V, L, B);
   for (auto &[L, V] : Out)
     if (!B.count(L) && !Depths.count(L.Root) && P.Code.typeOf(L.Root).Kind != TypeKind::Tensor)
       V = join(V, Value::of(Placement::Replicated));
@@ -141,7 +158,10 @@ void Interpreter::exec(ir::StmtId Id) {
     }
     // An object by its fields; where several returns don't have them in common, it is what is true of all of them.
     State Fields;
-    if (std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value))
+    std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value);
+    if (!L && S.Value != None && P.Code.Exprs[P.unconverted(S.Value)].Kind == ExprKind::Construct)
+      L = lvalue(P.unconverted(S.Value)); // within another kind of pointer
+    if (L)
       for (auto It = Current.upper_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
         if (It->first.Path.size() > L->Path.size() &&
             std::equal(L->Path.begin(), L->Path.end(), It->first.Path.begin()))

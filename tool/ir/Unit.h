@@ -70,6 +70,7 @@ struct Type {
   TypeKind Kind = TypeKind::Unknown;
   Holding Hold = Holding::Value;
   bool Reference = false, Const = false;
+  bool Own = false; ///< Unknown: a class of the project's
   std::string Name; ///< canonical, without qualifiers and references
 
   bool number() const { return Kind == TypeKind::Bool || Kind == TypeKind::Integer || Kind == TypeKind::Floating; }

@@ -111,6 +111,7 @@ void Lowering::takeParentheses(const Stmt *S, ir::Range &R) {
 
 ir::TypeId Lowering::typeId(QualType T) {
   ir::Type Type = Types.classify(T);
+  Type.Own = !T.isNull() && ownRecord(T.getNonReferenceType()) != nullptr;
   std::string Key = Type.Name + (Type.Reference ? "&" : "") + (Type.Const ? "c" : "");
   auto [It, New] = TypeIds.try_emplace(Key, Out.Types.size());
   if (New)
@@ -161,12 +162,13 @@ const CXXRecordDecl *Lowering::ownRecord(QualType T) {
              : nullptr;
 }
 
-/// An object that has no name, `return Result(loss, count)`, `step().loss`, lies in a variable of its own.
-void Lowering::keep(ir::ExprId Id, const Expr *E) {
-  if (Current == None || !E->isPRValue() || !ownRecord(E->getType()))
+/// An object that has no name, `return Result(loss, count)`, `step().loss`, `new Result`, lies in a variable of its
+/// own.
+void Lowering::keep(ir::ExprId Id, QualType T) {
+  if (Current == None || !ownRecord(T))
     return;
   ir::Var V;
-  V.Type = typeId(E->getType());
+  V.Type = typeId(T);
   V.Function = Current;
   Out.Vars.push_back(V);
   Out.Exprs[Id].Var = Out.Vars.size() - 1;

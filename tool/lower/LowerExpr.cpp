@@ -131,6 +131,7 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
     ir::ExprId Id = make(ExprKind::Construct, E);
     setCallee(Id, Ctor);
     addArgs(Id, E->arguments());
+    keep(Id, Ctx.getRecordType(Ctor->getParent()));
     return Id;
   }
   ir::ExprId Id = make(ExprKind::Call, E);
@@ -156,7 +157,8 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
     return Out.Exprs[Id].Object;
   addArgs(Id, E->arguments());
-  keep(Id, E);
+  if (E->isPRValue())
+    keep(Id, E->getType());
   if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && Out.Exprs[Id].Args.size() == 2)
     return elementPut(Id, E);
   // Which part of a tuple: an LSTM's states don't lie as its output does.
@@ -200,7 +202,8 @@ ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
     if (Out.type(Object).Kind == ir::TypeKind::Module)
       setForwardOf(Id, E->getArg(0)->getType());
     addArgs(Id, llvm::drop_begin(E->arguments()));
-    keep(Id, E);
+    if (E->isPRValue())
+      keep(Id, E->getType());
     return Id;
   }
   case OO_Subscript: {
@@ -232,6 +235,8 @@ ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
   setCallee(Id, E->getDirectCallee());
   Out.Exprs[Id].Name = Spelling;
   addArgs(Id, E->arguments());
+  if (!Assigns && E->isPRValue())
+    keep(Id, E->getType());
   return Id;
 }
 
@@ -246,7 +251,7 @@ ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
     Ctor = Ctor->getInheritedConstructor().getConstructor();
   setCallee(Id, Held ? Held : Ctor);
   addArgs(Id, E->arguments());
-  keep(Id, E);
+  keep(Id, E->getType());
   return Id;
 }
 
@@ -390,6 +395,7 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
       const CXXConstructorDecl *Ctor = Made->getConstructor();
       setCallee(Id, Ctor->isInheritingConstructor() ? Ctor->getInheritedConstructor().getConstructor() : Ctor);
       addArgs(Id, Made->arguments());
+      keep(Id, New->getAllocatedType());
       Lowered[Made] = Id; // which rules match as any other
       Finder.match(*Made, Ctx);
     } else if (const Expr *Init = New->getInitializer()) { // a copy that is left out

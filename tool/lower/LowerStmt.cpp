@@ -291,7 +291,7 @@ ir::ExprId Lowering::aggregate(const InitListExpr *E) {
   Out.Exprs[Id].Args = std::move(Given);
   if (!Known)
     return Id;
-  keep(Id, E);
+  keep(Id, E->getType());
   std::string Usr = "aggregate:" + usrOf(Record) + Which;
   Out.Exprs[Id].Name = qualifiedName(*Record);
   Out.Exprs[Id].Callee = Usr;

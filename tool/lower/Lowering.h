@@ -63,7 +63,7 @@ private:
   ir::TypeId typeId(clang::QualType T);
   ir::VarId varOf(const clang::ValueDecl *D);
   const clang::CXXRecordDecl *ownRecord(clang::QualType T);
-  void keep(ir::ExprId Id, const clang::Expr *E);
+  void keep(ir::ExprId Id, clang::QualType T);
   ir::ExprId fieldOf(ir::VarId Whole, const clang::BindingDecl *B);
   std::string usrOf(const clang::Decl *D);
 
