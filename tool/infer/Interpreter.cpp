@@ -84,6 +84,8 @@ void Interpreter::once() {
   Elsewhere.clear();
   Views.clear();
   OfOneRank.clear();
+  CutInStep.clear();
+  CutElsewhere.clear();
   WholeDraws.clear();
   RowDraws.clear();
   Copies.clear();
@@ -200,6 +202,10 @@ Value Interpreter::eval(ir::ExprId E) {
   if (Cuts.count(E) && V.replicated()) {
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
+    const bool InStep = llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
+    (InStep ? CutInStep : CutElsewhere).insert(E);
+    if (CutInStep.count(E) && CutElsewhere.count(E)) // within what both call
+      note("unknown-rows", E, V, "is cut for a training step, where something else goes through whole");
     V = rowsCut(E, V, Cuts[E]);
     if (Recording)
       Out.Cuts[E] = Cuts[E];

@@ -420,10 +420,11 @@ private:
   std::map<ir::VarId, Location> Views; ///< tensors, lists of them and accessors that lie in another tensor
   std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
                                                                       ///< calls that led there
-  std::set<ir::ExprId> RowDraws;         ///< calls that led to draws for the rows of a batch
-  std::set<ir::ExprId> OfOneRank;        ///< evaluated in a loop over what is one rank's
-  std::set<ir::VarId> Copies;            ///< aliases that are tensors of their own: assigning makes them another
-  std::map<Location, Location> PointsTo; ///< pointers, by where they are kept
+  std::set<ir::ExprId> RowDraws;                ///< calls that led to draws for the rows of a batch
+  std::set<ir::ExprId> CutInStep, CutElsewhere; ///< cuts that were come to within a training step, and elsewhere
+  std::set<ir::ExprId> OfOneRank;               ///< evaluated in a loop over what is one rank's
+  std::set<ir::VarId> Copies;                   ///< aliases that are tensors of their own: assigning makes them another
+  std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
   std::map<ir::VarId, int> Depths;
   std::vector<Loop> Loops;
   std::vector<Frame> Frames;
@@ -448,7 +449,7 @@ private:
   std::set<ir::ExprId> Statements;                    ///< expressions that are statements: nothing uses their value
   std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
   std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
-  std::optional<std::set<ir::VarId>> InParts;          ///< tensors of which a part is written by another name
+  std::optional<std::set<ir::VarId>> InParts;         ///< tensors of which a part is written by another name
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable

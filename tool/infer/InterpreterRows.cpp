@@ -134,6 +134,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
         if (!Size.empty() && P.Code.type(Size[0]).Kind == TypeKind::Integer)
           return rowsNamed(Size[0]);
       }
+    if ((Name == "linspace" || Name == "logspace") && X.Args.size() > 2) // from, to, how many
+      return rowsNamed(X.Args[2]);
     if (Name == "arange" && Items.size() > 1) { // from one number to another
       uint32_t Window = named("p:arange" + spelled(E));
       if (!Dim(0))
