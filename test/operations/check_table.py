@@ -224,6 +224,9 @@ def outer_of(parts, weights, whole):
     return None
 
 
+PICKED = "S(0) picked"  # rows that a mask picked
+
+
 def put_together(kind, parts, weights, whole):
     """The whole as the placement says, or None if the parts can't be such parts."""
     try:
@@ -231,6 +234,8 @@ def put_together(kind, parts, weights, whole):
             parts, weights = zip(*[(p, w) for p, w in zip(parts, weights) if w])
             outer = outer_of(parts, weights, whole)
             return woven(parts, outer) if outer else None
+        if kind == PICKED:  # as many rows as the mask says, of each rank
+            return torch.cat([p for p, w in zip(parts, weights) if w])
         if kind.startswith("S"):
             dim = int(kind[2:-1])
             if dim >= whole.dim():
@@ -305,7 +310,7 @@ class Checker:
         if kind == "U":
             if 0 in split:
                 return None
-            for other in ["P", "A", "R"] + ["S(%d)" % d for d in range(whole.dim())]:
+            for other in ["P", "A", "R", PICKED] + ["S(%d)" % d for d in range(whole.dim())]:
                 joined = put_together(other, detached, split, whole)
                 if joined is not None and close(joined, whole):
                     self.fits[sample].add(other)
@@ -322,11 +327,14 @@ class Checker:
         if not close(joined, whole):
             return "values differ as %s" % kind
         sums = {n: torch.zeros_like(g) for n, g in grads.items()}
-        at = 0
+        at = picked = 0
         outer = outer_of(*zip(*[(p, w) for p, w in zip(detached, split) if w]), whole) if kind == "W" else None
         for rows, part, mine in zip(split, parts, locals_):
             piece = cotangent
-            if kind.startswith("S"):
+            if kind == PICKED:
+                piece = cotangent.narrow(0, picked, part.shape[0])
+                picked += part.shape[0]
+            elif kind.startswith("S"):
                 dim = int(kind[2:-1])
                 times = cotangent.shape[dim] // ROWS
                 piece = cotangent.narrow(dim, at * times, rows * times)
