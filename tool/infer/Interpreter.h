@@ -269,6 +269,7 @@ private:
   // Modules (InterpreterModules.cpp)
   Value contained(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs);
+  Value scripted(ir::ExprId E, const Value &Input);
   /// Where a module comes from.
   struct Origins {
     std::vector<ir::ExprId> Made; ///< what constructs it
@@ -285,7 +286,7 @@ private:
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
   Value ofField(ir::ExprId E, const Location &L, Value V);
 
-  // Calls (InterpreterCalls.cpp)
+  // Calls (InterpreterCalls.cpp, InterpreterInlined.cpp)
   Value call(ir::ExprId E, const ir::Expr &X);
   Value ours(ir::ExprId E, const ir::Expr &X);
   Value again(ir::ExprId E, ir::FuncId F, const std::vector<Value> &Given);

@@ -340,4 +340,18 @@ Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow
   return Children.empty() ? broadcast(Values, E) : Values[0];
 }
 
+/// What a scripted module makes of its input. Its code isn't here: that it looks at each row by itself, as it does in
+/// evaluation, is said.
+Value Interpreter::scripted(ir::ExprId E, const Value &Input) {
+  if (Input.Kind != Placement::Sharded)
+    return Input;
+  if (Input.Dim != 0 || Input.Woven || Input.Picked || Input.Listed)
+    return Value::unknown("goes through a scripted module otherwise than by its first dimension", E);
+  note("scripted-module", E, Input, "is taken to look at each row of its batch by itself");
+  Value Result = Value::sharded(0, Input.Source);
+  Result.RankOf = rankOf(E);
+  Result.Least = 1;
+  return Result;
+}
+
 } // namespace migrate

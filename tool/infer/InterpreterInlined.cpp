@@ -1,0 +1,194 @@
+//===- InterpreterInlined.cpp - Functions of the project, run where called ===//
+//
+// What a call gives to a function's parameters, to the object that a method is of, and to the members that a
+// constructor initialises; the body runs with that, and what it returns, also field by field, is the call's value.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// A virtual call may run any of the overriders: what is true of all of them is.
+Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies) {
+  std::optional<Location> This = X.Kind == ExprKind::Call ? lvalue(X.Object) : std::nullopt;
+  // `meter.add(x).add(y)`, `Trainer(net).run()`: what the first does
+  ir::ExprId Object = X.Kind == ExprKind::Call ? X.Object : None;
+  while (Object != None && P.Code.Exprs[Object].Kind == ExprKind::Cast && !P.Code.Exprs[Object].Args.empty())
+    Object = P.Code.Exprs[Object].Args[0];
+  if (Object != None &&
+      (P.Code.Exprs[Object].Kind == ExprKind::Call || P.Code.Exprs[Object].Kind == ExprKind::Construct))
+    eval(X.Object);
+  return anyOf(E, X, Bodies, This);
+}
+
+Value Interpreter::anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies,
+                         std::optional<Location> This) {
+  if (Bodies.size() == 1)
+    return inlined(E, X, Bodies.front(), This);
+  State Before = Current, After;
+  Value Result;
+  for (size_t I = 0; I != Bodies.size(); ++I) {
+    Current = Before;
+    Value V = inlined(E, X, Bodies[I], This);
+    Result = I == 0 ? V : join(Result, V);
+    After = I == 0 ? Current : joined(After, Current);
+  }
+  Current = std::move(After);
+  return Result;
+}
+
+/// Whether a member is a reference or a pointer to what is followed, `total(total)`, `sum(&sum)`: it names that.
+bool Interpreter::refersTo(const Location &Member, ir::ExprId Init) {
+  const ir::Type &T = P.Code.typeOf(Member.Path.back());
+  PointsTo.erase(Member);
+  if (!T.Reference && !StringRef(T.Name).ends_with("*"))
+    return false;
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Init)];
+  bool Names = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field || (X.Kind == ExprKind::Unary && X.Name == "&");
+  std::optional<Location> Of = Names ? lvalue(P.unconverted(Init)) : std::nullopt;
+  if (!Of)
+    return false;
+  const ir::Type &To = P.Code.typeOf(Of->Path.empty() ? Of->Root : Of->Path.back());
+  if (!To.number() && !To.Own && To.Kind != TypeKind::Tensor && To.Kind != TypeKind::Container)
+    return false;
+  eval(Init);
+  PointsTo.emplace(Member, *Of);
+  return true;
+}
+
+/// What a constructor's initialiser makes: the object at `At`, whose fields a constructor of the project's own writes.
+Value Interpreter::constructed(ir::ExprId E, const std::optional<Location> &At) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  ir::FuncId Constructor = X.Kind == ExprKind::Construct ? P.callee(X) : None;
+  return Constructor == None ? eval(E) : inlined(E, X, Constructor, At);
+}
+
+Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This) {
+  const ir::Function &Fn = P.Code.Functions[F];
+  std::vector<Value> Values;
+  std::vector<std::optional<Location>> Places;
+  bool AllReplicated = true, Gathers = false;
+  std::set<size_t> Whole; // arguments that were rows
+  bool OnlyLooks = X.Kind == ExprKind::Call && !holdsTensors(P.Code.type(E)) && !R.reachesBackward(Fn.Body);
+  for (ir::ExprId Arg : X.Args) {
+    Values.push_back(eval(Arg));
+    Places.push_back(lvalue(Arg));
+    Value &V = Values.back();
+    if (WholeArguments.count(F) && V.reducible() && numeric(Arg))
+      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
+    size_t I = Values.size() - 1;
+    const ir::Type *T = I < Fn.Params.size() ? &P.Code.typeOf(Fn.Params[I]) : nullptr;
+    if (OnlyLooks && T && (!T->Reference || T->Const) && gatherable(Arg, V)) {
+      Gathers |= Divergent == 0 && !GatheredArguments.count(F);
+      if (GatheredArguments.count(F) && gathered(Arg, V)) {
+        V = Value::of(Placement::Replicated, Arg);
+        Whole.insert(I); // a tensor of its own
+      }
+    }
+    AllReplicated &= V.replicated();
+  }
+  if (llvm::is_contained(Stack, F) || Stack.size() > 40)
+    return AllReplicated ? Value::of(Placement::Replicated, E) : again(E, F, Values);
+  if (passesBy(F, Values, Places, This))
+    return Value::of(Placement::Replicated, E);
+  Out.Reached.insert(F);
+  for (size_t I = 0; I < Fn.Params.size() && I < Values.size(); ++I) {
+    ir::VarId V = Fn.Params[I];
+    Depths[V] = Depth;
+    unname(V);
+    points(Location{V, {}}, X.Args[I]);
+    bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
+    ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
+    if (Whole.count(I)) {
+      Current[Location{V, {}}] = Values[I];
+    } else if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
+      Alias[V] = *Places[I];
+      if (ofContainer(X.Args[I]))
+        Elements.insert(V);
+    } else if (From != None && lvalue(From)) {
+      Alias[V] = *lvalue(From);
+      Copies.insert(V);
+    } else {
+      Current[Location{V, {}}] = Values[I];
+      takeFields(Location{V, {}}, fieldsOf(X.Args[I]));
+      const ir::Type &T = P.Code.typeOf(V);
+      if (T.Reference && !T.Const && P.Code.Exprs[X.Args[I]].Kind == ExprKind::Call)
+        Elsewhere.insert(V);
+    }
+  }
+  // An object without a name, that a constructor makes or a function returns.
+  const bool Nameless = X.Var != None && (X.Kind == ExprKind::Call || !This);
+  const Location Kept = {X.Var, {}};
+  if (Nameless) {
+    Depths[X.Var] = Depth;
+    forget(Kept);
+    if (X.Kind == ExprKind::Construct)
+      This = Kept;
+  }
+  Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
+  Frames.back().Gathers = Gathers;
+  Frames.back().Given = Values;
+  Frames.back().Call = E;
+  Stack.push_back(F);
+  for (ir::ExprId Base : Fn.Bases)
+    constructed(Base, This);
+  for (const auto &[Field, Init] : Fn.Inits)
+    if (This) {
+      Location L = *This;
+      L.Path.push_back(Field);
+      if (refersTo(L, Init))
+        continue;
+      Value V = constructed(Init, L);
+      const ir::Expr &Made = P.Code.Exprs[Init];
+      const bool Empty = Made.Kind == ExprKind::Construct && Made.Args.empty() && !V.Nothing;
+      if (Made.Kind == ExprKind::Construct && P.callee(Made) != None) { // its constructor has written there
+        if (Empty)
+          Current.try_emplace(L, Value::of(Placement::Zero, Init));
+        continue;
+      }
+      if (Empty)
+        V = Value::of(Placement::Zero, Init);
+      Current[L] = V;
+      takeFields(L, fieldsOf(Init));
+    } else {
+      eval(Init);
+    }
+  exec(Fn.Body);
+  Frame &Top = Frames.back();
+  for (const State &Returned : Top.Returns) {
+    Current = Dead ? Returned : joined(Current, Returned);
+    Dead = false;
+  }
+  Dead = false;
+  Returned[E] = Top.Fields;
+  Parts[E] = Top.Parts;
+  Value Result = Top.Returned ? Top.Result : Value::of(Placement::Replicated, E);
+  if (Nameless && X.Kind == ExprKind::Call) {
+    forget(Kept);
+    Current[Kept] = Result;
+    takeFields(Kept, Top.Fields);
+  } else if (Nameless) {
+    Result = read(Kept, E);
+    State All; // where it will be kept may not be followed: some object's fields, all of them together
+    for (auto It = Current.upper_bound(Kept); It != Current.end() && It->first.Root == Kept.Root; ++It)
+      if (It->first.Path.size() == 1)
+        All.emplace(Location{It->first.Path.front(), {}}, It->second);
+    Current.merge(All);
+  }
+  Frames.pop_back();
+  Stack.pop_back();
+  Result = confirmed(E, F, Result);
+  // Its own variables are gone, unless a lambda kept them: states are copied and joined often, and needn't carry them.
+  if (!body(F).Lambdas)
+    std::erase_if(Current, [&](const auto &Kept) { return P.Code.Vars[Kept.first.Root].Function == F; });
+  return Result;
+}
+
+} // namespace migrate
