@@ -334,11 +334,11 @@ void Interpreter::takeFields(const Location &To, const State &Fields) {
 
 /// What is kept there, and in its fields, is no more.
 void Interpreter::forget(const Location &L) {
-  std::erase_if(Current, [&](const auto &Kept) {
-    const std::vector<ir::VarId> &Path = Kept.first.Path;
-    return Kept.first.Root == L.Root && Path.size() >= L.Path.size() &&
-           std::equal(L.Path.begin(), L.Path.end(), Path.begin());
-  });
+  for (auto It = Current.lower_bound(L); It != Current.end() && It->first.Root == L.Root;)
+    if (It->first.Path.size() >= L.Path.size() && std::equal(L.Path.begin(), L.Path.end(), It->first.Path.begin()))
+      It = Current.erase(It);
+    else
+      ++It;
 }
 
 /// `L` becomes another tensor: copies of it stay what it was.
@@ -406,12 +406,7 @@ void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
   V.AssignedBy = From;
   if (Divergent > 0 && V.Kind != Placement::Own && V.Kind != Placement::Sharded)
     V = Value::unknown(SetApart, From);
-  // Fields that were known one by one are overwritten with the whole.
-  for (auto It = Current.lower_bound(L); It != Current.end() && It->first.Root == L.Root;)
-    if (It->first.Path.size() > L.Path.size() && std::equal(L.Path.begin(), L.Path.end(), It->first.Path.begin()))
-      It = Current.erase(It);
-    else
-      ++It;
+  forget(L); // fields that were known one by one are overwritten with the whole
   Current[L] = std::move(V);
 }
 
