@@ -23,6 +23,19 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
     if (Findings Early = Interpreter(P, R, Table, /*CutEarly=*/true).run();
         !Coupled(Early) && Early.Notes.size() < Found.Notes.size())
       return Early;
+  // A loss that compares the rows of a batch with each other is the one process's where all ranks have them all, and so
+  // is what a loop picks of them.
+  auto Has = [](const Findings &F, llvm::ArrayRef<StringRef> Names) {
+    return llvm::any_of(F.Notes, [&](const auto &Note) { return llvm::is_contained(Names, Note.first.first); });
+  };
+  auto Refused = [&](const Findings &F) {
+    return Coupled(F) || Has(F, {"row-loop", "ambiguous-placement", "divergent-training", "divergent-collective"});
+  };
+  if (Coupled(Found) || Has(Found, {"row-loop"}))
+    for (bool Early : {false, true})
+      if (Findings Whole = Interpreter(P, R, Table, Early, /*Together=*/true).run();
+          Whole.SharesOut && !Refused(Whole) && !Whole.TooLarge.valid())
+        return Whole;
   return Found;
 }
 
@@ -86,6 +99,7 @@ void Interpreter::once() {
   OfOneRank.clear();
   CutInStep.clear();
   CutElsewhere.clear();
+  CutBefore.clear();
   WholeDraws.clear();
   RowDraws.clear();
   Copies.clear();
@@ -198,7 +212,13 @@ Value Interpreter::eval(ir::ExprId E) {
     return Last[E] = It->second;
   Value V = evalRaw(E);
   makeParts(E, P.Code.Exprs[E]);
+  if (Together)
+    bringTogether(E, V);
   fromOutside(E, P.Code.Exprs[E], V);
+  if (Cuts.count(E) && V.Kind == Placement::Sharded)
+    CutBefore.insert(E);
+  if (CutBefore.count(E) && (CutInStep.count(E) || CutElsewhere.count(E)))
+    note("unknown-rows", E, V, "is cut for one caller, where another's rows go through that are cut already");
   if (Cuts.count(E) && V.replicated()) {
     if (V.Outside)
       note("outside-entropy", E, V, "is a batch that differs between processes");
@@ -217,11 +237,14 @@ Value Interpreter::eval(ir::ExprId E) {
     if (Recording)
       Out.OwnRows.insert(E);
   }
+  const bool WholeHere = V.Kind == Placement::Replicated;
+  if (BroughtTogether.count(E))
+    V = allOf(E, std::move(V));
   opensFile(E);
   Last[E] = V;
   if (Recording) {
     Out.Types[E] = V;
-    if (V.Kind == Placement::Replicated)
+    if (WholeHere)
       Out.WholeHere.insert(E);
     if (ofOneRank())
       OfOneRank.insert(E);

@@ -58,6 +58,7 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> Awaited; ///< what opens files that are written and read, with the path
   std::set<ir::FuncId> Reached;
   bool Trains = false;
+  bool SharesOut = false; ///< a model runs on a rank's own rows of what is trained on
   ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
 
   /// Whether an expression that is coerced needs nothing, or another thing, where its text is run for something else.
@@ -84,6 +85,8 @@ void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Int
 /// The tensor that `t.data_ptr()` points into; None of anything else.
 ir::ExprId pointee(const Program &P, ir::ExprId Address);
 
+/// Whether what a method gives lies in its object.
+bool isView(llvm::StringRef Name);
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
 /// Whether a function draws a number from the standard library's generators.
@@ -103,8 +106,10 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table);
 class Interpreter {
 public:
   /// `CutEarly`: batches that the program forms itself are cut where they are formed, not where a model takes them.
-  Interpreter(const Program &P, const Roles &R, const OperationTable &Table, bool CutEarly = false)
-      : P(P), R(R), Table(Table), CutEarly(CutEarly) {}
+  /// `Together`: rows that all others have to meet are brought together, with their graph, instead of refused.
+  Interpreter(const Program &P, const Roles &R, const OperationTable &Table, bool CutEarly = false,
+              bool Together = false)
+      : P(P), R(R), Table(Table), CutEarly(CutEarly), Together(Together) {}
   Findings run();
 
 private:
@@ -185,6 +190,7 @@ private:
   bool brought(const Value &V, ir::ExprId E);
   bool gathered(ir::ExprId E, const Value &V);
   bool gatherable(ir::ExprId E, const Value &V) const;
+  bool keptWithoutGraph(const Value &V) const;
   ir::ExprId rowsBehind(ir::ExprId E) const;
   bool gathersInstead(const std::string &Finding);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
@@ -247,8 +253,10 @@ private:
   Value gradients(ir::ExprId E, const ir::Expr &X);
   Value byClass(ir::ExprId E, const ir::Expr &X, const Operands &In);
   bool sharedByWeight(ir::ExprId E);
+  bool writesIgnored();
   bool repeatable(ir::ExprId E) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
+  std::optional<Value> addedAt(ir::ExprId E, const ir::Expr &X);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   std::vector<Value> featured(llvm::ArrayRef<Signature> Signatures, std::vector<Value> Tensors, ir::ExprId E);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
@@ -356,6 +364,14 @@ private:
   const std::set<ir::ExprId> &awaitedFiles() const;
   void opensFile(ir::ExprId E);
 
+  // Rows that meet all others (InterpreterTogether.cpp)
+  Value allOf(ir::ExprId E, Value V);
+  void bringTogether(ir::ExprId E, Value &V);
+  bool trainsHere() const;
+  ir::ExprId rowsAt(ir::ExprId E) const;
+  ir::ExprId madeAt(ir::ExprId E) const;
+  bool permutes(ir::ExprId E) const;
+
   // Batches that no loader made (InterpreterRows.cpp)
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
@@ -407,7 +423,7 @@ private:
   const Program &P;
   const Roles &R;
   const OperationTable &Table;
-  const bool CutEarly;
+  const bool CutEarly, Together;
   Findings Out;
 
   // One run.
@@ -423,6 +439,7 @@ private:
                                                                       ///< calls that led there
   std::set<ir::ExprId> RowDraws;                ///< calls that led to draws for the rows of a batch
   std::set<ir::ExprId> CutInStep, CutElsewhere; ///< cuts that were come to within a training step, and elsewhere
+  std::set<ir::ExprId> CutBefore;               ///< cuts that were come to with what was cut before
   std::set<ir::ExprId> OfOneRank;               ///< evaluated in a loop over what is one rank's
   std::set<ir::VarId> Copies;                   ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
@@ -451,6 +468,7 @@ private:
   std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
   std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
   std::optional<std::set<ir::VarId>> InParts;         ///< tensors of which a part is written by another name
+  std::optional<bool> Ignored;                         ///< the class that losses leave out is written somewhere
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
@@ -482,6 +500,7 @@ private:
   std::map<ir::StmtId, std::string> RowLoops; ///< over rows of a training batch, that are no folds, and why
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::VarId> OutsideStreams;         ///< streams that a clock or the like was written to
+  std::set<ir::ExprId> BroughtTogether;       ///< rows that meet all others of their batch, and means over them
   std::set<ir::ExprId> CoerceAtReturn;        ///< returned values of which another is equal on all ranks
   std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
 };

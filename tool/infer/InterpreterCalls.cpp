@@ -191,6 +191,9 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (X.Kind == ExprKind::Call && P.Taught.givesBatch(Name))
     return yielded(E, X);
+  if (Name == "at::Tensor::index_put_")
+    if (std::optional<Value> Sum = addedAt(E, X))
+      return Sum;
   if (Name == "torch::jit::Module::forward" && !X.Args.empty())
     return scripted(E, eval(X.Args[0]));
   if (Name == "c10::IValue::toTensor" && X.Object != None)
@@ -395,6 +398,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
           V = demandReplicated(Arg, V, "collected over the steps");
         else if (V.reducible()) // `losses.push_back(loss.detach())`
           V = nonLinear(V, Arg, "collected over the steps");
+        else if (keptWithoutGraph(V) && gathered(Arg, V)) // `predictions.push_back(output.argmax(1))`
+          V = Value::of(Placement::Replicated, Arg);
         else if (!V.replicated())
           V = Value::unknown("collects rows of several steps", Arg);
       }

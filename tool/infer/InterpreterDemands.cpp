@@ -72,6 +72,14 @@ ir::ExprId Interpreter::rowsBehind(ir::ExprId E) const {
   }
 }
 
+/// Whether nobody can take a gradient through rows that are kept beyond the step that runs: they have no graph, or the
+/// step's own backward has used it up.
+bool Interpreter::keptWithoutGraph(const Value &V) const {
+  auto Step =
+      std::find_if(Loops.rbegin(), Loops.rend(), [](const Loop &Around) { return Around.Mode == LoopMode::Rows; });
+  return !V.Trained || (Step != Loops.rend() && Step->Trains);
+}
+
 /// Brings rows together for something that looks at all of them.
 bool Interpreter::gathered(ir::ExprId E, const Value &V) {
   if (V.Kind == Placement::Unknown)
@@ -160,6 +168,11 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
   }
   if (gathered(E, V))
     return Value::of(Placement::Replicated, E);
+  if (Sizes) { // of all rows
+    const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+    if (X.Kind == ExprKind::Call && X.Object != None && gathered(X.Object, Last[X.Object]))
+      return Value::of(Placement::Replicated, E);
+  }
   std::string Why = Sizes ? "has this rank's number of rows" : V.Why.empty() ? "is " + inWords(V) : V.Why;
   note("rank-local-use", E, V, std::string("is ") + Use + ", but " + Why);
   return Value::of(Placement::Replicated, E);

@@ -57,6 +57,17 @@ bool Interpreter::sharedByWeight(ir::ExprId E) {
   return WeightedShares->count(E) != 0;
 }
 
+/// Whether the program writes the class that losses ignore if nobody says otherwise, `targets.fill_(-100)`: its means
+/// count by what is left then. Source: torch/nn/options/loss.h.
+bool Interpreter::writesIgnored() {
+  if (!Ignored)
+    Ignored = llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
+      return X.Kind == ExprKind::Unary && X.Name == "-" && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Literal &&
+             P.Code.Exprs[X.Args[0]].Name == "100" && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
+    });
+  return *Ignored;
+}
+
 /// A mean that counts its rows by the weight of their class: its share of the whole, if the weights can be named again.
 Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) {
   Value Result = Value::of(Placement::Mean, E);
@@ -117,6 +128,7 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
         P.Code.type(X.Args[2]).Kind == TypeKind::Tensor && Kind(2) != ExprKind::List && Kind(2) != ExprKind::Construct;
     Weighted |= X.Args.size() > 4 && integer(X.Args[4]) != -100;
   }
+  Weighted |= Row.parameter("ignore_index") && writesIgnored();
   SaidUnderIf = false;
   bool PerRow = Says("None") || Says("kNone"), Sum = Says("Sum") || Says("kSum");
   bool Several = SaidUnderIf || (PerRow && Sum) || ((PerRow || Sum) && (Says("Mean") || Says("kMean")));

@@ -410,15 +410,30 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     }
     // A whole tensor beside this rank's rows has more rows than they.
     std::vector<Value> Items;
+    std::vector<ir::ExprId> Rows;
+    bool Keeps = false; // `all = torch::cat({all, rows})`: the rows of all steps
     std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
-      if (P.Code.type(Item).Kind == TypeKind::Tensor)
+      if (P.Code.type(Item).Kind == TypeKind::Tensor) {
         Items.push_back(eval(Item));
-      else
+        std::optional<Location> L = lvalue(Item);
+        if (Items.back().Kind == Placement::Sharded)
+          Rows.push_back(Item);
+        else
+          Keeps |= L && outer(*L) && Items.back().replicated();
+      } else {
         for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
           Look(Sub);
+      }
     };
     if (P.Code.Exprs[In.Exprs[0]].Kind != ExprKind::Ref)
       Look(In.Exprs[0]);
+    if (Keeps && Row.Kind == Operation::Cat && Dims.Known == std::vector<int64_t>{0} && llvm::all_of(Rows, [&](auto At) {
+          return keptWithoutGraph(Last[At]) && gathered(At, Last[At]);
+        })) {
+      Result = Value::of(Placement::Replicated, E);
+      Result.takeRank(First);
+      return Result;
+    }
     if (llvm::any_of(Items, [](const Value &V) { return V.Kind != Placement::Sharded; }))
       return Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
     if (Row.Kind == Operation::Stack && Result.Listed && Dims.Known.size() == 1 && Dims.Known[0] == 0) {
@@ -550,6 +565,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       Result = Values[1];
     else if (First.reducible())
       Result = Value::of(Placement::Replicated, E);
+    // A sum may begin there: `total.zero_()` behind an epoch, `torch::zeros_like(total)`.
+    if (StringRef(X.Name).contains("::zero") && (First.replicated() || First.reducible()) && !In.Tensors.empty())
+      Result.Kind = Placement::Zero;
     return Result;
   case Operation::Replicated:
     // The backward of a rank weights its loss by its rows: what arrives at the batch isn't the original's number.

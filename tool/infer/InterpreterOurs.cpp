@@ -62,7 +62,13 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     return Value::partial(true, E);
   if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
-  return Value::of(Placement::Replicated, E);
+  Value Whole = Value::of(Placement::Replicated, E);
+  if (!Args.empty() && Args[0].Kind != Placement::Sharded &&
+      llvm::is_contained({"sum", "mean", "reduce", "all_reduce"}, Name)) { // of what was made over all rows: it has none
+    Whole.Rows = NoRows;
+    Whole.takeRank(Args[0]);
+  }
+  return Whole;
 }
 
 } // namespace migrate

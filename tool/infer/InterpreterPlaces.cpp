@@ -19,8 +19,8 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
-  if (Cuts.count(E) || OwnRows.count(E))
-    return std::nullopt; // this rank's rows, a tensor of their own
+  if (Cuts.count(E) || OwnRows.count(E) || BroughtTogether.count(E))
+    return std::nullopt; // this rank's rows, or all, a tensor of their own
   return named(E);
 }
 
@@ -116,8 +116,7 @@ bool Interpreter::isPairOfMap(const ir::Expr &X, const Location &Base) const {
   return (Field == "first" || Field == "second") && Kept.starts_with("std::") && Kept.contains("map<");
 }
 
-/// Whether what a method gives lies in its object.
-static bool isView(StringRef Name) {
+bool isView(StringRef Name) {
   static const llvm::StringSet<> Names = {
       "select",           "slice",     "narrow",     "view",          "view_as",      "reshape",
       "squeeze",          "unsqueeze", "t",          "detach",        "data",         "transpose",

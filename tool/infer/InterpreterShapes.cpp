@@ -65,9 +65,40 @@ Value Interpreter::scattered(ir::ExprId E, const ir::Expr &X, const Operands &In
   Value Added = Value::partial(true, E);
   Added.Rank = Self.Rank;
   if (In.InPlace)
-    if (std::optional<Location> L = lvalue(In.Exprs[0]))
-      return accumulate(*L, Added, None, E);
+    if (std::optional<Location> L = lvalue(In.Exprs[0])) {
+      auto From = llvm::find_if(llvm::reverse(In.Exprs), // `mine` of it is what a ghost adds: nothing
+                                [&](ir::ExprId Arg) { return P.Code.type(Arg).Kind == TypeKind::Tensor; });
+      return accumulate(*L, Added, *From, E);
+    }
   return arithmetic(E, "+", Self, Added, None, None);
+}
+
+/// `counts.index_put_({rows, columns}, values, true)`: adds up where a batch's rows say.
+std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
+  std::optional<Location> L = lvalue(X.Object);
+  if (!L || X.Args.size() != 3 || P.Code.Exprs[X.Args[2]].Name != "true")
+    return std::nullopt;
+  Value Self = eval(X.Object);
+  std::vector<ir::ExprId> Places;
+  collectItems(P, X.Args[0], Places);
+  std::vector<Value> Rows;
+  for (ir::ExprId Place : Places)
+    Rows.push_back(eval(Place));
+  Rows.push_back(eval(X.Args[1]));
+  Value Meet = broadcast(Rows, E);
+  if (!Self.reducible() && !Self.replicated())
+    return std::nullopt;
+  Value Added = Meet;
+  if (Meet.Kind == Placement::Sharded && Meet.Dim == 0 && !Meet.Picked) {
+    Added = Value::partial(true, E);
+    Added.takeRank(Self);
+  } else if (!Meet.replicated() && Meet.Kind != Placement::Own) {
+    return std::nullopt;
+  }
+  Value Sum = accumulate(*L, Added, Added.Kind == Placement::Own ? None : X.Args[1], E);
+  Sum.takeRank(Self);
+  write(*L, Sum, E);
+  return Sum;
 }
 
 /// Element by element. Where it isn't known how many dimensions rows have that meet, they are taken to meet row by row,
@@ -338,10 +369,12 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   for (const Value &V : llvm::drop_begin(In.Values, Skip))
     if (V.Kind == Placement::Own || V.Kind == Placement::Unknown)
       Result = V;
+    else if (V.reducible() && !Shaped && !Row.parameter("data")) // `torch::eye(2 * n)`
+      Result = Value::unknown("numbers this rank's rows", E);
     else if (V.Kind == Placement::Sharded || V.Kind == Placement::Partial || V.Kind == Placement::Mean)
       Result = Result.Kind == Placement::Own || Result.Kind == Placement::Unknown ? Result : V;
     else if (V.Kind == Placement::Extent && !Shaped)
-      Result = Row.parameter("data") ? asNumber(V) : Value::unknown("numbers this rank's rows", E);
+      Result = asNumber(V);
   Result.Batch = None;
   Result.Iterator = false;
   ir::ExprId Rows = None;

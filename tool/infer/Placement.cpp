@@ -22,6 +22,7 @@ void joinRows(Value &To, const Value &From) {
   if (To.Rows != From.Rows)
     To.Rows = 0;
   To.Trained |= From.Trained;
+  To.AllRows |= From.AllRows;
   To.Outside |= From.Outside;
   addEdges(To, From);
 }
@@ -30,6 +31,7 @@ void takeRows(Value &To, const Value &A, const Value &B) {
   To.Rows = A.Rows;
   To.Edges = A.Edges;
   To.Trained = A.Trained;
+  To.AllRows = A.AllRows;
   To.Outside = A.Outside;
   joinRows(To, B);
 }

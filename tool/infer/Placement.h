@@ -62,6 +62,7 @@ struct Value {
   bool Iterator = false;                 ///< an iterator over a loader
   bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
   bool Trained = false;                  ///< whole, and computed with a model's parameters
+  bool AllRows = false;                  ///< whole, and made of rows that were brought together
   bool Nothing = false;                  ///< of Zero: an optional that holds nothing
   uint32_t Picked = 0;              ///< Sharded, Extent: a name for the mask that picked its rows; 0: all of a batch's
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
@@ -132,7 +133,7 @@ struct Value {
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
-           Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && Rows == O.Rows &&
+           Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && AllRows == O.AllRows && Rows == O.Rows &&
            Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
            Listed == O.Listed && Picked == O.Picked && Nothing == O.Nothing && Funcs == O.Funcs;
   }

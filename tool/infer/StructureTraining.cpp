@@ -119,6 +119,8 @@ void Deriver::metrics() {
       std::string Weights = withCuts(Target);
       for (ir::ExprId W : It->second.second)
         Weights += ", " + Text(expr(W).Where);
+      if (It->second.second.empty()) // each class counts, but those that are ignored
+        Weights += ", std::nullopt";
       M.Texts["weights"] = Weights;
     }
     if (auto It = F.PickedFrom.find(E); It != F.PickedFrom.end()) {
@@ -156,8 +158,12 @@ void Deriver::metrics() {
   }
   for (ir::ExprId E : F.WholeCalls)
     Out.add(factAt("whole-call", "call", E));
-  for (ir::ExprId E : F.Once)
-    Out.add(factAt("file-change", "value", E));
+  for (ir::ExprId E : F.Once) {
+    Fact C = factAt("file-change", "value", E);
+    if (inInitializer(E))
+      useTemporaryHandle(C);
+    Out.add(std::move(C));
+  }
   for (const auto &[E, Path] : F.Awaited) {
     Fact A = fact("awaited-file", functionOf(E)); // a literal may be shared by instantiations
     A.Nodes["path"] = expr(Path).Where;

@@ -159,7 +159,7 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   addArgs(Id, E->arguments());
   if (E->isPRValue())
     keep(Id, E->getType());
-  if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && Out.Exprs[Id].Args.size() == 2)
+  if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && puts(Out.Exprs[Id]))
     return elementPut(Id, E);
   // Which part of a tuple: an LSTM's states don't lie as its output does.
   if (F && F->isInStdNamespace() && F->getDeclName().isIdentifier() && F->getName() == "get")
@@ -169,6 +169,12 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   return Id;
 }
 
+/// Whether `x.index_put_(places, values, accumulate)` doesn't add the values to what is there.
+bool Lowering::puts(const ir::Expr &X) const {
+  return X.Args.size() == 2 ||
+         (X.Args.size() == 3 && (X.Args[2] == ir::None || Out.Exprs[X.Args[2]].Name == "false"));
+}
+
 /// `x.index_put_(places, values)` is `x.index(places) = values`.
 ir::ExprId Lowering::elementPut(ir::ExprId Put, const CallExpr *E) {
   ir::ExprId Id = make(ExprKind::Assign, E);
@@ -176,6 +182,7 @@ ir::ExprId Lowering::elementPut(ir::ExprId Put, const CallExpr *E) {
   Element.Name = "at::Tensor::index";
   Element.Callee.clear();
   Element.Where.Editable = false; // no such text stands there
+  Element.Args.resize(2);
   Out.Exprs[Id].Name = "=";
   Out.Exprs[Id].Args = {Put, Element.Args.back()};
   Element.Args.pop_back();

@@ -72,6 +72,7 @@ private:
   ir::ExprId make(ir::ExprKind Kind, const clang::Expr *E);
   void noteDistributed(llvm::StringRef Name, const ir::Range &Where);
   ir::ExprId callTo(const clang::CallExpr *E);
+  bool puts(const ir::Expr &X) const;
   ir::ExprId elementPut(ir::ExprId Put, const clang::CallExpr *E);
   ir::ExprId partOf(ir::ExprId Whole, const clang::Expr *E, unsigned Index);
   ir::ExprId operatorCall(const clang::CXXOperatorCallExpr *E);

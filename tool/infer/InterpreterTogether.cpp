@@ -1,0 +1,194 @@
+//===- InterpreterTogether.cpp - Rows that all others of a batch meet -----===//
+//
+// A loss that compares the rows of a batch with each other, or scales them by their deviation, needs all of them on
+// every rank. They are brought together, with their graph, where the model has made them; what is computed from there
+// on is equal on all ranks, and so is its gradient. Right for anything that is a function of the whole batch; tried
+// where nothing cheaper was found.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include <functional>
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// A tensor of which the ranks' parts, of one shape, make the whole: a mean, a sum, over the rows.
+static bool addsUp(const Value &V) {
+  return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh);
+}
+
+/// What holds the rows of `E` along its first dimension: `E`, what it is a view of, or what the step's variable was
+/// made of by the model, so that it is brought together once.
+ir::ExprId Interpreter::rowsAt(ir::ExprId E) const {
+  ir::ExprId Found = None;
+  bool OfView = false; // what a view is of is brought together with its other uses
+  // In a loop within the step, it would be each time.
+  const bool Again = !Loops.empty() && Loops.back().Mode == LoopMode::Plain;
+  for (int Hops = 0; E != None && Hops != 8; ++Hops) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    auto It = Last.find(E);
+    bool Largest = Found == None && It != Last.end() && It->second.Kind == Placement::Extreme; // the rows behind it
+    if (It == Last.end() || (It->second.Kind != Placement::Sharded && !Largest))
+      return Found;
+    bool Rows = gatherable(E, It->second) && X.Where.Editable, View = X.Kind == ExprKind::Call && isView(X.Name);
+    if (Rows && (Found == None || OfView || Again || It->second.Trained))
+      Found = E;
+    OfView = View;
+    if (X.Kind == ExprKind::Ref && X.Var != None) {
+      // What the program read or cut stays in parts: a model that runs on it has less to do on each rank.
+      if (Found != None && !It->second.Trained && !Again)
+        return Found;
+      auto Named = Alias.find(X.Var);
+      E = assignedBy(Named == Alias.end() ? Location{X.Var, {}} : Named->second);
+    } else if ((Found == None || View) && X.Kind == ExprKind::Call) {
+      E = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Tensor ? X.Object
+          : X.Args.empty()                                                   ? None
+                                                                             : X.Args[0];
+    } else if (Found == None && X.Kind == ExprKind::Binary) { // `x.max() - 1`
+      auto Side = llvm::find_if(X.Args, [&](ir::ExprId Arg) {
+        auto Of = Last.find(Arg);
+        return Of != Last.end() && (Of->second.Kind == Placement::Extreme || Of->second.Kind == Placement::Sharded);
+      });
+      E = Side == X.Args.end() ? None : *Side;
+    } else {
+      return Found;
+    }
+  }
+  return Found;
+}
+
+/// What a variable of the step was made of, where that is a tensor to be brought together; else `E`.
+ir::ExprId Interpreter::madeAt(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(E).Kind != TypeKind::Tensor)
+    return E;
+  auto Named = Alias.find(X.Var);
+  Location L = Named == Alias.end() ? Location{X.Var, {}} : Named->second;
+  ir::ExprId Made = assignedBy(L);
+  auto It = Made == None ? Last.end() : Last.find(Made);
+  return It != Last.end() && ofStep(L) && addsUp(It->second) && P.Code.Exprs[Made].Where.Editable ? Made : E;
+}
+
+/// Whether `E` is a permutation of all rows of a batch, `torch::randperm(x.size(0))`.
+bool Interpreter::permutes(ir::ExprId E) const {
+  for (int Hops = 0; E != None && Hops != 8; ++Hops) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::randperm"))
+      return !X.Args.empty() && BroughtTogether.count(X.Args[0]);
+    E = X.Kind == ExprKind::Call ? X.Object : X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
+  }
+  return false;
+}
+
+/// Whether all ranks are in a step of training together.
+bool Interpreter::trainsHere() const {
+  bool Trains = llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows && L.Trains; });
+  return Trains && !ofOneRank() && Divergent == 0;
+}
+
+/// Has what `E` is computed from brought together, from the next run on, if all rows have to be.
+void Interpreter::bringTogether(ir::ExprId E, Value &V) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  bool Computes = X.Kind == ExprKind::Binary || X.Kind == ExprKind::Call || X.Kind == ExprKind::Index ||
+                  X.Kind == ExprKind::Unary || X.Kind == ExprKind::Conditional;
+  if (!Computes || Restart)
+    return;
+  std::vector<ir::ExprId> Operands;
+  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
+    if (Operand == None)
+      return;
+    const ir::Expr &A = P.Code.Exprs[Operand];
+    bool List =
+        A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
+    if (!List || A.Args.empty())
+      Operands.push_back(Operand);
+    else
+      llvm::for_each(A.Args, Collect);
+  };
+  if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
+    Collect(X.Object);
+  llvm::for_each(X.Args, Collect);
+
+  bool Whole = false, Local = false, Unfollowed = false;
+  for (ir::ExprId Operand : Operands) {
+    const Value &Of = Last[Operand];
+    Whole |= Of.AllRows && Of.replicated() && Of.Rank != 0 && P.Code.type(Operand).Kind == TypeKind::Tensor;
+    Local |= Of.Kind == Placement::Sharded;
+    Unfollowed |= Of.Kind == Placement::Unknown || Of.Kind == Placement::Own;
+  }
+  if (V.replicated())
+    V.AllRows |= Whole;
+  // `x.index_select(0, torch::randperm(x.size(0)))` of all rows: a rank's own of them are a batch again.
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Whole && V.replicated() && X.Object != None && Last[X.Object].AllRows && X.Where.Editable &&
+      (Name == "index_select" || Name == "index") && Operands.size() >= 2 && permutes(Operands.back()) &&
+      OwnRows.insert(E).second)
+    Restart = true;
+  bool Stuck = V.Kind == Placement::Unknown && !Unfollowed;
+  if (!trainsHere())
+    return;
+  Out.SharesOut |= V.Kind == Placement::Sharded && V.Trained;
+  // What LibTorch computes. Of another library's functions the user knows more: a row of the table tells it.
+  bool Known = X.Kind != ExprKind::Call || StringRef(X.Name).starts_with("at::") ||
+               StringRef(X.Name).starts_with("torch::") || StringRef(X.Name).starts_with("c10::") ||
+               !P.bodies(X).empty();
+  if ((!Stuck && !(Whole && Local)) || !Known)
+    return;
+  // A mean over the rows beside the rows: the mean of all of them will do.
+  auto Reduces = [&](ir::ExprId Operand) {
+    const Value &Of = Last[Operand];
+    return (P.Code.type(Operand).Kind == TypeKind::Tensor && addsUp(Of)) || (Of.reducible() && numeric(Operand));
+  };
+  bool Reducible = llvm::any_of(Operands, Reduces);
+  // A function that the loss is computed in is given all rows of what the model has made, and of what belongs to it:
+  // it may be called for other things as well.
+  auto Step = llvm::find_if(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows && L.Trains; });
+  for (size_t At = Step->Frame + 1; At < Frames.size() && !Reducible; ++At) {
+    auto Made = [&](ir::ExprId Arg) { return Arg != None && Last[Arg].Kind == Placement::Sharded && Last[Arg].Trained; };
+    if (llvm::none_of(Frames[At].Args, Made))
+      continue;
+    Operands = Frames[At].Args;
+    break;
+  }
+  for (ir::ExprId Operand : Operands) {
+    if (Operand == None)
+      continue;
+    ir::ExprId At = Reducible ? (Reduces(Operand) ? madeAt(Operand) : None) : rowsAt(Operand);
+    if (At != None)
+      Restart |= BroughtTogether.insert(At).second;
+  }
+}
+
+/// What `E` is, where it has been found to be needed as a whole.
+Value Interpreter::allOf(ir::ExprId E, Value V) {
+  if (V.Kind == Placement::Sharded && gatherable(E, V) && coerce(E, "all-gather", V)) {
+    Value All = Value::of(Placement::Replicated, E);
+    All.takeRank(V);
+    All.Trained = V.Trained;
+    All.AllRows = true;
+    return All;
+  }
+  if (V.reducible() && numeric(E))
+    return demandReplicated(E, V, "computed with");
+  if (P.Code.type(E).Kind == TypeKind::Tensor && addsUp(V)) {
+    bool Mean = V.Kind == Placement::Mean;
+    if (!coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V))
+      return V;
+    Value All = Value::of(Placement::Replicated, E);
+    All.Trained = V.Trained;
+    All.takeRank(V);
+    All.Rows = NoRows;
+    return All;
+  }
+  return V;
+}
+
+} // namespace migrate
