@@ -188,8 +188,7 @@ void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
 // Everything else
 //===----------------------------------------------------------------------===//
 
-/// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
-static bool holdsNumbers(StringRef Type) {
+bool holdsNumbers(StringRef Type) {
   bool List = Type.contains('[');
   while (Type.consume_front("std::vector<") || Type.consume_front("std::array<"))
     List = true;

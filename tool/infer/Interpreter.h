@@ -59,7 +59,7 @@ struct Findings {
   std::set<ir::FuncId> Reached;
   bool Trains = false;
   bool SharesOut = false; ///< a model runs on a rank's own rows of what is trained on
-  ir::Range TooLarge; ///< `main`, if the program couldn't be followed to its end
+  ir::Range TooLarge;     ///< `main`, if the program couldn't be followed to its end
 
   /// Whether an expression that is coerced needs nothing, or another thing, where its text is run for something else.
   /// `mine` leaves numbers of one rank's own batch as they are.
@@ -94,6 +94,8 @@ bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
 /// files.
 bool differsOrChanges(llvm::StringRef Name);
+/// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
+bool holdsNumbers(llvm::StringRef Type);
 /// A tensor, or a list or tuple of them.
 inline bool holdsTensors(const ir::Type &T) {
   return T.Kind == ir::TypeKind::Tensor ||
@@ -468,7 +470,7 @@ private:
   std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
   std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
   std::optional<std::set<ir::VarId>> InParts;         ///< tensors of which a part is written by another name
-  std::optional<bool> Ignored;                         ///< the class that losses leave out is written somewhere
+  std::optional<bool> Ignored;                        ///< the class that losses leave out is written somewhere
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable

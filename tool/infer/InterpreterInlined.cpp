@@ -81,10 +81,14 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     Values.push_back(eval(Arg));
     Places.push_back(lvalue(Arg));
     Value &V = Values.back();
-    if (WholeArguments.count(F) && V.reducible() && numeric(Arg))
-      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
     size_t I = Values.size() - 1;
     const ir::Type *T = I < Fn.Params.size() ? &P.Code.typeOf(Fn.Params[I]) : nullptr;
+    bool Sums = V.Kind == Placement::Partial && !V.Fresh && holdsNumbers(P.Code.type(Arg).Name); // a list of them
+    if (WholeArguments.count(F) && V.reducible() && (numeric(Arg) || Sums)) {
+      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
+      if (T && Sums && (!T->Reference || T->Const))
+        Whole.insert(I);
+    }
     if (OnlyLooks && T && (!T->Reference || T->Const) && gatherable(Arg, V)) {
       Gathers |= Divergent == 0 && !GatheredArguments.count(F);
       if (GatheredArguments.count(F) && gathered(Arg, V)) {

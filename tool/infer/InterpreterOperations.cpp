@@ -427,9 +427,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     };
     if (P.Code.Exprs[In.Exprs[0]].Kind != ExprKind::Ref)
       Look(In.Exprs[0]);
-    if (Keeps && Row.Kind == Operation::Cat && Dims.Known == std::vector<int64_t>{0} && llvm::all_of(Rows, [&](auto At) {
-          return keptWithoutGraph(Last[At]) && gathered(At, Last[At]);
-        })) {
+    if (Keeps && Row.Kind == Operation::Cat && Dims.Known == std::vector<int64_t>{0} &&
+        llvm::all_of(Rows, [&](auto At) { return keptWithoutGraph(Last[At]) && gathered(At, Last[At]); })) {
       Result = Value::of(Placement::Replicated, E);
       Result.takeRank(First);
       return Result;

@@ -64,7 +64,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     return Args[0].Kind == Placement::Own ? Args[0] : Value::partial(false, E);
   Value Whole = Value::of(Placement::Replicated, E);
   if (!Args.empty() && Args[0].Kind != Placement::Sharded &&
-      llvm::is_contained({"sum", "mean", "reduce", "all_reduce"}, Name)) { // of what was made over all rows: it has none
+      llvm::is_contained({"sum", "mean", "reduce", "all_reduce"},
+                         Name)) { // of what was made over all rows: it has none
     Whole.Rows = NoRows;
     Whole.takeRank(Args[0]);
   }

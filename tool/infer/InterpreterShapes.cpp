@@ -90,7 +90,8 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
     return std::nullopt;
   Value Added = Meet;
   if (Meet.Kind == Placement::Sharded && Meet.Dim == 0 && !Meet.Picked) {
-    Added = Value::partial(true, E);
+    bool Mine = StringRef(P.Code.Exprs[P.unconverted(X.Args[1])].Name).ends_with("Accelerator::mine"); // migrated
+    Added = Value::partial(!Mine, E);
     Added.takeRank(Self);
   } else if (!Meet.replicated() && Meet.Kind != Placement::Own) {
     return std::nullopt;

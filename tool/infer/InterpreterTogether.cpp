@@ -19,9 +19,7 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 /// A tensor of which the ranks' parts, of one shape, make the whole: a mean, a sum, over the rows.
-static bool addsUp(const Value &V) {
-  return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh);
-}
+static bool addsUp(const Value &V) { return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh); }
 
 /// What holds the rows of `E` along its first dimension: `E`, what it is a view of, or what the step's variable was
 /// made of by the model, so that it is brought together once.
@@ -118,14 +116,21 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   llvm::for_each(X.Args, Collect);
 
   bool Whole = false, Local = false, Unfollowed = false;
+  bool Model = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module;
   for (ir::ExprId Operand : Operands) {
     const Value &Of = Last[Operand];
     Whole |= Of.AllRows && Of.replicated() && Of.Rank != 0 && P.Code.type(Operand).Kind == TypeKind::Tensor;
     Local |= Of.Kind == Placement::Sharded;
+    Model |= Of.replicated() && Of.Trained; // `x.matmul(w)`
     Unfollowed |= Of.Kind == Placement::Unknown || Of.Kind == Placement::Own;
   }
+  // `torch::eye(n)` of their number, which is a number itself as long as nothing is made of it.
+  auto Counts = [&](ir::ExprId Operand) {
+    return Last[Operand].AllRows && P.Code.type(Operand).Kind != TypeKind::Tensor;
+  };
+  auto Tensor = [&](ir::ExprId Operand) { return P.Code.type(Operand).Kind == TypeKind::Tensor; };
   if (V.replicated())
-    V.AllRows |= Whole;
+    V.AllRows |= Whole || (llvm::any_of(Operands, Counts) && (numeric(E) || llvm::none_of(Operands, Tensor)));
   // `x.index_select(0, torch::randperm(x.size(0)))` of all rows: a rank's own of them are a batch again.
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   if (Whole && V.replicated() && X.Object != None && Last[X.Object].AllRows && X.Where.Editable &&
@@ -135,13 +140,18 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   bool Stuck = V.Kind == Placement::Unknown && !Unfollowed;
   if (!trainsHere())
     return;
-  Out.SharesOut |= V.Kind == Placement::Sharded && V.Trained;
+  Out.SharesOut |= V.Kind == Placement::Sharded && Model;
   // What LibTorch computes. Of another library's functions the user knows more: a row of the table tells it.
   bool Known = X.Kind != ExprKind::Call || StringRef(X.Name).starts_with("at::") ||
                StringRef(X.Name).starts_with("torch::") || StringRef(X.Name).starts_with("c10::") ||
                !P.bodies(X).empty();
-  if ((!Stuck && !(Whole && Local)) || !Known)
+  bool Leaf = Name == "grad" || Name == "requires_grad_" || Name == "set_requires_grad"; // itself, not what is like it
+  if (!Stuck && !(Whole && Local))
     return;
+  if (!Known || Leaf) {
+    V = Stuck ? V : Value::unknown("joins all rows of a batch with this rank's", E);
+    return;
+  }
   // A mean over the rows beside the rows: the mean of all of them will do.
   auto Reduces = [&](ir::ExprId Operand) {
     const Value &Of = Last[Operand];
@@ -152,7 +162,9 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   // it may be called for other things as well.
   auto Step = llvm::find_if(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows && L.Trains; });
   for (size_t At = Step->Frame + 1; At < Frames.size() && !Reducible; ++At) {
-    auto Made = [&](ir::ExprId Arg) { return Arg != None && Last[Arg].Kind == Placement::Sharded && Last[Arg].Trained; };
+    auto Made = [&](ir::ExprId Arg) {
+      return Arg != None && Last[Arg].Kind == Placement::Sharded && Last[Arg].Trained;
+    };
     if (llvm::none_of(Frames[At].Args, Made))
       continue;
     Operands = Frames[At].Args;
@@ -165,6 +177,8 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     if (At != None)
       Restart |= BroughtTogether.insert(At).second;
   }
+  if (!Stuck && !Restart)
+    V = Value::unknown("joins all rows of a batch with this rank's", E);
 }
 
 /// What `E` is, where it has been found to be needed as a whole.
@@ -176,8 +190,11 @@ Value Interpreter::allOf(ir::ExprId E, Value V) {
     All.AllRows = true;
     return All;
   }
-  if (V.reducible() && numeric(E))
-    return demandReplicated(E, V, "computed with");
+  if (V.reducible() && numeric(E)) {
+    Value Count = demandReplicated(E, V, "computed with");
+    Count.AllRows = V.Kind == Placement::Extent;
+    return Count;
+  }
   if (P.Code.type(E).Kind == TypeKind::Tensor && addsUp(V)) {
     bool Mean = V.Kind == Placement::Mean;
     if (!coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V))

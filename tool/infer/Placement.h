@@ -133,8 +133,8 @@ struct Value {
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
-           Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && AllRows == O.AllRows && Rows == O.Rows &&
-           Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
+           Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && AllRows == O.AllRows &&
+           Rows == O.Rows && Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
            Listed == O.Listed && Picked == O.Picked && Nothing == O.Nothing && Funcs == O.Funcs;
   }
 };

@@ -171,8 +171,7 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
 
 /// Whether `x.index_put_(places, values, accumulate)` doesn't add the values to what is there.
 bool Lowering::puts(const ir::Expr &X) const {
-  return X.Args.size() == 2 ||
-         (X.Args.size() == 3 && (X.Args[2] == ir::None || Out.Exprs[X.Args[2]].Name == "false"));
+  return X.Args.size() == 2 || (X.Args.size() == 3 && (X.Args[2] == ir::None || Out.Exprs[X.Args[2]].Name == "false"));
 }
 
 /// `x.index_put_(places, values)` is `x.index(places) = values`.
