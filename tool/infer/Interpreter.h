@@ -383,6 +383,7 @@ private:
   const Loop *stepLoop() const;
   uint32_t rowsOfAll(const ir::Expr &X) const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step);
+  bool filledByNumber(ir::VarId V) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;
   bool isParameter(ir::ExprId E);
   bool numbersRows(ir::ExprId E) const;

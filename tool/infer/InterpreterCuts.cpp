@@ -71,6 +71,13 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
   return Items.size() == 1 || (Before >= 0 && After >= 0 && After < Before) ? From : None;
 }
 
+/// Whether rows of a tensor are assigned to by their number, `x[i] = y`.
+bool Interpreter::filledByNumber(ir::VarId V) const {
+  return llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
+    return X.Kind == ExprKind::Assign && X.Args[0] != None && partOfVar(X.Args[0]) == std::pair(V, true);
+  });
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
@@ -127,7 +134,10 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
            StringRef(P.Code.Exprs[Changed].Name).ends_with("_"))
       Changed = P.unconverted(P.Code.Exprs[Changed].Object);
     bool InPlace = Changed != From && P.Code.Exprs[Changed].Kind == ExprKind::Ref;
-    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared || InPlace)
+    bool Ignored; // `torch::zeros({16, 3})`, of which rows are written by their number
+    const OperationRow *Row = Made.Kind == ExprKind::Call ? Table.find(Made.Name, Ignored) : nullptr;
+    bool Filled = Row && Row->Kind == Operation::Factory && filledByNumber(X.Var);
+    if (!InStep || !Made.Where.Editable || !Sliceable || Made.Kind == ExprKind::List || Declared || InPlace || Filled)
       break;
     E = From;
     Item = None;

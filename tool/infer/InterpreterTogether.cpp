@@ -174,7 +174,12 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     if (Operand == None)
       continue;
     ir::ExprId At = Reducible ? (Reduces(Operand) ? madeAt(Operand) : None) : rowsAt(Operand);
-    if (At != None)
+    if (At == None)
+      continue;
+    // What writes into rows would write into others, where they are named; what they are made of may be all.
+    const ir::Expr &Rows = P.Code.Exprs[At];
+    bool Named = Rows.Kind == ExprKind::Ref || Rows.Kind == ExprKind::Field;
+    if (!Named || (!(Name.ends_with("_") && Operand == X.Object) && !writtenInParts(Rows.Var)))
       Restart |= BroughtTogether.insert(At).second;
   }
   if (!Stuck && !Restart)
