@@ -192,7 +192,7 @@ private:
   bool brought(const Value &V, ir::ExprId E);
   bool gathered(ir::ExprId E, const Value &V);
   bool gatherable(ir::ExprId E, const Value &V) const;
-  bool keptWithoutGraph(const Value &V) const;
+  bool kept(ir::ExprId E, const Value &V);
   ir::ExprId rowsBehind(ir::ExprId E) const;
   bool gathersInstead(const std::string &Finding);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
@@ -259,6 +259,8 @@ private:
   bool repeatable(ir::ExprId E) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> addedAt(ir::ExprId E, const ir::Expr &X);
+  Value concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
+                     const Dimensions &Dims, const Arguments &Args);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   std::vector<Value> featured(llvm::ArrayRef<Signature> Signatures, std::vector<Value> Tensors, ir::ExprId E);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);

@@ -398,7 +398,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
           V = demandReplicated(Arg, V, "collected over the steps");
         else if (V.reducible()) // `losses.push_back(loss.detach())`
           V = nonLinear(V, Arg, "collected over the steps");
-        else if (keptWithoutGraph(V) && gathered(Arg, V)) // `predictions.push_back(output.argmax(1))`
+        else if (kept(Arg, V)) // `predictions.push_back(output.argmax(1))`
           V = Value::of(Placement::Replicated, Arg);
         else if (!V.replicated())
           V = Value::unknown("collects rows of several steps", Arg);

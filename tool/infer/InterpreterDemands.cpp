@@ -72,12 +72,36 @@ ir::ExprId Interpreter::rowsBehind(ir::ExprId E) const {
   }
 }
 
-/// Whether nobody can take a gradient through rows that are kept beyond the step that runs: they have no graph, or the
-/// step's own backward has used it up.
-bool Interpreter::keptWithoutGraph(const Value &V) const {
-  auto Step =
-      std::find_if(Loops.rbegin(), Loops.rend(), [](const Loop &Around) { return Around.Mode == LoopMode::Rows; });
-  return !V.Trained || (Step != Loops.rend() && Step->Trains);
+/// Whether a value has no graph, by what makes it: numbers of rows, comparisons, what was detached.
+static bool withoutGraph(const Program &P, ir::ExprId E) {
+  for (;;) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    auto [Scope, Plain] = StringRef(X.Name).rsplit("::");
+    StringRef Name = Plain.empty() ? Scope : Plain;
+    if (X.Kind == ExprKind::Binary)
+      return llvm::is_contained({"==", "!=", "<", ">", "<=", ">="}, Name);
+    if (X.Kind == ExprKind::Cast && X.Name == "part1") { // `std::get<1>(output.max(1))`
+      StringRef Of = StringRef(P.Code.Exprs[P.unconverted(X.Args[0])].Name).rsplit("::").second;
+      return llvm::is_contained({"max", "min", "topk", "sort", "kthvalue", "mode", "median"}, Of);
+    }
+    if (X.Kind != ExprKind::Call || X.Object == None)
+      return false;
+    if (llvm::is_contained({"argmax", "argmin", "argsort", "detach", "data", "eq", "ne", "lt", "gt", "le", "ge",
+                            "logical_and", "logical_or", "logical_not", "isnan"},
+                           Name))
+      return true;
+    if (!llvm::is_contained({"to", "cpu", "clone", "contiguous", "view", "reshape", "flatten", "squeeze", "unsqueeze"},
+                            Name))
+      return false;
+    E = X.Object;
+  }
+}
+
+/// Brings rows together that are kept beyond their step, with their graph if they have one.
+bool Interpreter::kept(ir::ExprId E, const Value &V) {
+  bool Graph = V.Trained && NoGrads == 0 && !withoutGraph(P, E);
+  return gatherable(E, V) && coerce(E, Graph ? "all-gather" : "gather", V);
 }
 
 /// Brings rows together for something that looks at all of them.

@@ -402,62 +402,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
     return Dims.Known.empty() ? Result : selected(Result, Dims.Known[0], E);
   case Operation::Cat:
-  case Operation::Stack: {
-    if (!AnyLocal) {
-      if (Row.Kind == Operation::Stack)
-        Result.addToRank(1);
-      return Result;
-    }
-    // A whole tensor beside this rank's rows has more rows than they.
-    std::vector<Value> Items;
-    std::vector<ir::ExprId> Rows;
-    bool Keeps = false; // `all = torch::cat({all, rows})`: the rows of all steps
-    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
-      if (P.Code.type(Item).Kind == TypeKind::Tensor) {
-        Items.push_back(eval(Item));
-        std::optional<Location> L = lvalue(Item);
-        if (Items.back().Kind == Placement::Sharded)
-          Rows.push_back(Item);
-        else
-          Keeps |= L && outer(*L) && Items.back().replicated();
-      } else {
-        for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
-          Look(Sub);
-      }
-    };
-    if (P.Code.Exprs[In.Exprs[0]].Kind != ExprKind::Ref)
-      Look(In.Exprs[0]);
-    if (Keeps && Row.Kind == Operation::Cat && Dims.Known == std::vector<int64_t>{0} &&
-        llvm::all_of(Rows, [&](auto At) { return keptWithoutGraph(Last[At]) && gathered(At, Last[At]); })) {
-      Result = Value::of(Placement::Replicated, E);
-      Result.takeRank(First);
-      return Result;
-    }
-    if (llvm::any_of(Items, [](const Value &V) { return V.Kind != Placement::Sharded; }))
-      return Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
-    if (Row.Kind == Operation::Stack && Result.Listed && Dims.Known.size() == 1 && Dims.Known[0] == 0) {
-      Result.Listed = false;
-      Result.forgetRank();
-      Result.Least = 1;
-      Result.RankOf = rankOf(E);
-      return Result;
-    }
-    if (Result.Listed)
-      return Value::unknown("puts a batch's rows beside each other otherwise than along a first dimension", E);
-    if (!Items.empty())
-      Result = broadcast(Items, E);
-    if (Result.Kind == Placement::Unknown)
-      return Result;
-    if (Dims.Unknown || Dims.Known.empty())
-      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
-    if (Row.Kind == Operation::Stack)
-      return unsqueezed(Result, Dims.Known[0], E);
-    if (std::optional<int64_t> Least = number(Row, Args, "least"); Least && Result.Least < *Least)
-      return Value::unknown("puts tensors beside each other of which it isn't known how many dimensions they have", E);
-    if (locate(Result, Dims.Known[0]) == Side::Batch)
-      return Value::unknown("puts batches behind each other along their rows", E);
-    return along(Result, Dims.Known, E, X.Name);
-  }
+  case Operation::Stack:
+    return concatenated(E, X, Row, In, Dims, Args);
   case Operation::Transpose: {
     std::optional<int64_t> A = number(Row, Args, "dim0"), B = number(Row, Args, "dim1");
     if (!A || !B)

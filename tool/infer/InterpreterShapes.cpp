@@ -37,69 +37,67 @@ Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) {
   return V;
 }
 
-/// Rows are added up at places that an index tells: a sum over the batch, if it starts at zero.
-Value Interpreter::scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
-  const Value &Self = In.Tensors[0];
-  std::vector<Value> Rest(In.Tensors.begin() + 1, In.Tensors.end());
-  if (Self.Kind == Placement::Sharded) {
-    // `index_add`'s index counts along the dimension alone, so it isn't compared with the others.
-    if (llvm::any_of(Rest, [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim != 0; }) || Dims.All)
-      return Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
-    return Dims.Unknown ? Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E)
-                        : along(Self, Dims.Known, E, X.Name);
+/// Tensors side by side, or behind each other.
+Value Interpreter::concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
+                                const Dimensions &Dims, const Arguments &Args) {
+  const Value &First = In.Tensors.empty() ? In.Values[0] : In.Tensors[0];
+  Value Result = First;
+  Result.Batch = None;
+  Result.Iterator = false;
+  if (llvm::none_of(In.Values, [](const Value &V) { return V.Kind == Placement::Sharded; })) {
+    if (Row.Kind == Operation::Stack)
+      Result.addToRank(1);
+    return Result;
   }
-  bool AnyLocal = llvm::any_of(Rest, [](const Value &V) { return V.Kind == Placement::Sharded; });
-  if (!AnyLocal) {
-    for (const Value &V : Rest)
-      if (V.Kind == Placement::Own && In.InPlace)
-        if (std::optional<Location> L = lvalue(In.Exprs[0]))
-          return accumulate(*L, V, None, E);
-    return broadcast(In.Values, E);
-  }
-  const Value &Source = Rest.back();
-  bool AlongBatch = Source.Kind == Placement::Sharded && Dims.Known.size() == 1 && !Dims.Unknown &&
-                    locate(Source, Dims.Known[0]) == Side::Batch &&
-                    llvm::all_of(Rest, [](const Value &V) { return V.Kind == Placement::Sharded; });
-  if (!AlongBatch)
-    return Value::unknown("puts rows of a batch into something that isn't cut like them", E);
-  Value Added = Value::partial(true, E);
-  Added.Rank = Self.Rank;
-  if (In.InPlace)
-    if (std::optional<Location> L = lvalue(In.Exprs[0])) {
-      auto From = llvm::find_if(llvm::reverse(In.Exprs), // `mine` of it is what a ghost adds: nothing
-                                [&](ir::ExprId Arg) { return P.Code.type(Arg).Kind == TypeKind::Tensor; });
-      return accumulate(*L, Added, *From, E);
+  // A whole tensor beside this rank's rows has more rows than they.
+  std::vector<Value> Items;
+  std::vector<ir::ExprId> Rows;
+  bool Keeps = false; // `all = torch::cat({all, rows})`: the rows of all steps
+  std::function<void(ir::ExprId)> Look = [&](ir::ExprId Item) {
+    if (P.Code.type(Item).Kind == TypeKind::Tensor) {
+      Items.push_back(eval(Item));
+      std::optional<Location> L = lvalue(Item);
+      if (Items.back().Kind == Placement::Sharded)
+        Rows.push_back(Item);
+      else
+        Keeps |= L && outer(*L) && Items.back().replicated();
+    } else {
+      for (ir::ExprId Sub : P.Code.Exprs[Item].Args)
+        Look(Sub);
     }
-  return arithmetic(E, "+", Self, Added, None, None);
-}
-
-/// `counts.index_put_({rows, columns}, values, true)`: adds up where a batch's rows say.
-std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
-  std::optional<Location> L = lvalue(X.Object);
-  if (!L || X.Args.size() != 3 || P.Code.Exprs[X.Args[2]].Name != "true")
-    return std::nullopt;
-  Value Self = eval(X.Object);
-  std::vector<ir::ExprId> Places;
-  collectItems(P, X.Args[0], Places);
-  std::vector<Value> Rows;
-  for (ir::ExprId Place : Places)
-    Rows.push_back(eval(Place));
-  Rows.push_back(eval(X.Args[1]));
-  Value Meet = broadcast(Rows, E);
-  if (!Self.reducible() && !Self.replicated())
-    return std::nullopt;
-  Value Added = Meet;
-  if (Meet.Kind == Placement::Sharded && Meet.Dim == 0 && !Meet.Picked) {
-    bool Mine = StringRef(P.Code.Exprs[P.unconverted(X.Args[1])].Name).ends_with("Accelerator::mine"); // migrated
-    Added = Value::partial(!Mine, E);
-    Added.takeRank(Self);
-  } else if (!Meet.replicated() && Meet.Kind != Placement::Own) {
-    return std::nullopt;
+  };
+  if (P.Code.Exprs[In.Exprs[0]].Kind != ExprKind::Ref)
+    Look(In.Exprs[0]);
+  if (Keeps && Row.Kind == Operation::Cat && Dims.Known == std::vector<int64_t>{0} &&
+      llvm::all_of(Rows, [&](auto At) { return kept(At, Last[At]); })) {
+    Result = Value::of(Placement::Replicated, E);
+    Result.takeRank(First);
+    return Result;
   }
-  Value Sum = accumulate(*L, Added, Added.Kind == Placement::Own ? None : X.Args[1], E);
-  Sum.takeRank(Self);
-  write(*L, Sum, E);
-  return Sum;
+  if (llvm::any_of(Items, [](const Value &V) { return V.Kind != Placement::Sharded; }))
+    return Value::unknown("puts rows of a batch beside something that isn't cut like them", E);
+  if (Row.Kind == Operation::Stack && Result.Listed && Dims.Known.size() == 1 && Dims.Known[0] == 0) {
+    Result.Listed = false;
+    Result.forgetRank();
+    Result.Least = 1;
+    Result.RankOf = rankOf(E);
+    return Result;
+  }
+  if (Result.Listed)
+    return Value::unknown("puts a batch's rows beside each other otherwise than along a first dimension", E);
+  if (!Items.empty())
+    Result = broadcast(Items, E);
+  if (Result.Kind == Placement::Unknown)
+    return Result;
+  if (Dims.Unknown || Dims.Known.empty())
+    return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+  if (Row.Kind == Operation::Stack)
+    return unsqueezed(Result, Dims.Known[0], E);
+  if (std::optional<int64_t> Least = number(Row, Args, "least"); Least && Result.Least < *Least)
+    return Value::unknown("puts tensors beside each other of which it isn't known how many dimensions they have", E);
+  if (locate(Result, Dims.Known[0]) == Side::Batch)
+    return Value::unknown("puts batches behind each other along their rows", E);
+  return along(Result, Dims.Known, E, X.Name);
 }
 
 /// Element by element. Where it isn't known how many dimensions rows have that meet, they are taken to meet row by row,
@@ -139,85 +137,6 @@ std::vector<Value> Interpreter::featured(llvm::ArrayRef<Signature> Signatures, s
         "is taken to be given the rows of a batch with features behind them; make sure of that (of `[B]` it would take "
         "the batch for them)");
   return Tensors;
-}
-
-/// Whether all rows of a tensor are equal: `torch::ones({batch_size})`.
-bool Interpreter::filled(ir::ExprId E) const {
-  for (int Hops = 0; Hops != 8 && E != None; ++Hops) {
-    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
-    StringRef Name = StringRef(X.Name).rsplit("::").second;
-    if (X.Kind == ExprKind::Ref)
-      E = assignedBy({X.Var, {}});
-    else if (X.Kind == ExprKind::Call && X.Object != None && (Name == "to" || Name == "cuda" || Name == "clone"))
-      E = X.Object;
-    else
-      return X.Kind == ExprKind::Call &&
-             llvm::is_contained({"zeros", "ones", "full", "zeros_like", "ones_like", "full_like"}, Name);
-  }
-  return false;
-}
-
-/// `ones.narrow(0, 0, x.size(0))`: as many rows of a whole as this rank has of the batch. They are its own if they are
-/// all equal.
-Value Interpreter::asManyRows(ir::ExprId E, const Operands &In, const Dimensions &Dims) {
-  bool First = Dims.Known.empty() ? !Dims.Unknown : Dims.Known[0] == 0;
-  if (!First || In.Exprs.empty() || !filled(In.Exprs[0]))
-    return Value::unknown("takes as many rows of a whole as this rank has", E);
-  Value V = Value::sharded(0, E);
-  if (In.Values[0].Rank >= 0)
-    V.setRank(In.Values[0].Rank);
-  V.Least = std::max<int8_t>(V.Least, 1);
-  return V;
-}
-
-/// A table looked up by the rows of a batch, or columns of a batch taken by number.
-Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims) {
-  const Value &Self = In.Tensors[0];
-  Value Index = In.Tensors.size() > 1 ? In.Tensors[1] : Value::of(Placement::Replicated, E);
-  for (const Value &V : llvm::drop_begin(In.Values))
-    if (V.Kind == Placement::Extent)
-      return Value::unknown("takes as many rows of a whole as this rank has", E);
-  bool OneIndex = StringRef(X.Name).ends_with("index_select");
-  if (Self.Kind != Placement::Sharded && Index.Kind != Placement::Sharded) {
-    Value Result = broadcast(In.Values, E);
-    if (OneIndex && Result.replicated())
-      Self.Rank >= 0 ? Result.setRank(Self.Rank) : Result.forgetRank();
-    return Result;
-  }
-  if (StringRef(X.Name).ends_with("::take") && Self.replicated() && Index.Kind == Placement::Sharded) {
-    Index.Batch = None; // shaped like the index
-    return Index;
-  }
-  if (Dims.All)
-    return Value::unknown("looks at all rows of the batch at once (`" + X.Name + "`)", E);
-  if (Dims.Unknown)
-    return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
-  if (Self.Kind == Placement::Sharded) {
-    if (Index.Kind == Placement::Sharded && (OneIndex || Index.Dim != Self.Dim))
-      return Value::unknown("takes what rows of a batch say from all of them (`" + X.Name + "`)", E);
-    if (Index.replicated() && !OneIndex)
-      return Value::unknown("picks from rows of a batch by an index that isn't cut like them (`" + X.Name + "`)", E);
-    return along(Self, Dims.Known, E, X.Name);
-  }
-  if (!Self.replicated())
-    return broadcast(In.Values, E);
-  int64_t Dim = Dims.Known[0];
-  if (OneIndex) {
-    if (Dim < 0 && Self.Rank < 0)
-      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
-    Value Result = Value::sharded(Dim < 0 ? Dim + Self.Rank : Dim, Index.Source);
-    if (Self.Rank >= 0) {
-      Result.setRank(Self.Rank);
-    } else { // whatever it is, it's the same everywhere
-      Result.RankOf = rankOf(E);
-      Result.Least = int8_t(Result.Dim + 1);
-    }
-    return Result;
-  }
-  if (locate(Index, Dim) != Side::Batch)
-    return Value::unknown("takes as many rows of a whole as this rank has", E);
-  Index.Batch = None;
-  return Index;
 }
 
 /// Whether a size is this rank's number of rows, or a multiple of it: `x.size(0) * x.size(1)`.

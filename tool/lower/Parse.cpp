@@ -3,6 +3,7 @@
 #include "lower/Instantiate.h"
 #include "lower/Lower.h"
 #include "lower/Prefix.h"
+#include "lower/StandIns.h"
 #include "rules/Rule.h"
 #include "units/Cache.h"
 #include "clang/Frontend/CompilerInstance.h"
@@ -170,14 +171,16 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   Out.Target = Command.Target;
   auto InProject = [&](llvm::StringRef Path) { return P.owns(Path); };
 
-  llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> FS = llvm::vfs::createPhysicalFileSystem();
+  llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> FS = withStandIns(llvm::vfs::createPhysicalFileSystem());
   if (std::error_code EC = FS->setCurrentWorkingDirectory(Command.Command.Directory)) {
     Out.Errors.push_back({Command.Source, "its folder can't be entered: " + EC.message(), 0, 0, true});
     return Result;
   }
   std::map<std::string, Dependency> Seen;
   std::string CacheRoot = cacheFolder("");
-  auto Ignore = [&](llvm::StringRef Path) { return !CacheRoot.empty() && Path.starts_with(CacheRoot); };
+  auto Ignore = [&](llvm::StringRef Path) {
+    return (!CacheRoot.empty() && Path.starts_with(CacheRoot)) || Path.starts_with(StandInFolder);
+  };
   auto Files =
       llvm::makeIntrusiveRefCnt<FileManager>(FileSystemOptions(), recording(FS, Edited, InProject, Ignore, Seen));
 
@@ -186,6 +189,7 @@ ReadUnit parseUnit(const Project &P, const UnitCommand &Command, const RuleSet &
   Args.insert(Args.begin() + 1,
               {"-resource-dir=" + Options.ResourceDir, "-fsyntax-only", "-w", "-ferror-limit=0",
                "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument", "-fno-spell-checking"});
+  Args.insert(Args.begin() + 1, std::string("-idirafter") + StandInFolder);
   if (!Options.RuntimeInclude.empty())
     Args.insert(Args.begin() + 1, "-idirafter" + Options.RuntimeInclude);
   std::string Prefix = Options.DistrustPrefix ? "" : precompiledPrefix(P, Command, Args, Options);

@@ -206,7 +206,7 @@ static std::vector<std::string> clean(clang::tooling::CompileCommand &Command) {
         Arg.starts_with("-fconcepts") || Arg.starts_with("-fmodules-ts") || Arg.starts_with("-fdeps") ||
         Arg.starts_with("-W") || Arg.starts_with("-O") || Arg.starts_with("-g") || Arg == "-fPIC" || Arg == "-fPIE" ||
         Arg.starts_with("-fprofile") || Arg.starts_with("-fauto-profile") || Arg.starts_with("-fcs-profile") ||
-        Arg == "-fopenmp")
+        Arg.starts_with("-fopenmp"))
       continue;
     // A launcher such as ccache stands before the compiler in some databases.
     if (I == 0 && Command.CommandLine.size() > 1 && (Arg.ends_with("ccache") || Arg.ends_with("sccache")) &&
