@@ -129,8 +129,8 @@ int main() {
       torch::data::datasets::MNIST("data").map(torch::data::transforms::Stack<>()), 64);
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   for (auto& batch : *loader) {
-    auto output = model(batch.data);
-    torch::mm(output, output.t()).mean().backward();
+    auto x = batch.data.flatten(1);
+    model(torch::mm(torch::mm(x, x.t()), x)).mean().backward();
     optimizer.step();
   }
 }
