@@ -84,7 +84,15 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     size_t I = Values.size() - 1;
     const ir::Type *T = I < Fn.Params.size() ? &P.Code.typeOf(Fn.Params[I]) : nullptr;
     bool Sums = V.Kind == Placement::Partial && !V.Fresh && holdsNumbers(P.Code.type(Arg).Name); // a list of them
-    if (WholeArguments.count(F) && V.reducible() && (numeric(Arg) || Sums)) {
+    std::vector<ir::ExprId> Items; // `{sums.at(0), sums.at(1)}`
+    if (Sums)
+      collectItems(P, P.unconverted(Arg), Items);
+    if (WholeArguments.count(F) && (Items.size() > 1 || (!Items.empty() && Items[0] != P.unconverted(Arg)))) {
+      for (ir::ExprId Item : Items)
+        if (Value Of = Last[Item]; Of.reducible() && numeric(Item))
+          demandReplicated(Item, Of, "passed to `" + Fn.Name + "`");
+      V = Value::of(Placement::Replicated, Arg);
+    } else if (WholeArguments.count(F) && V.reducible() && (numeric(Arg) || Sums)) {
       V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
       if (T && Sums && (!T->Reference || T->Const))
         Whole.insert(I);
