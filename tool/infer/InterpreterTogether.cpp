@@ -35,8 +35,11 @@ ir::ExprId Interpreter::rowsAt(ir::ExprId E) const {
     bool Largest = Found == None && It != Last.end() && It->second.Kind == Placement::Extreme; // the rows behind it
     if (It == Last.end() || (It->second.Kind != Placement::Sharded && !Largest))
       return Found;
-    bool Rows = gatherable(E, It->second) && X.Where.Editable, View = X.Kind == ExprKind::Call && isView(X.Name);
-    if (Rows && (Found == None || OfView || Again || It->second.Trained))
+    bool Rows = gatherable(E, It->second), View = X.Kind == ExprKind::Call && isView(X.Name);
+    // What a macro writes is named as such, if there is nothing else.
+    bool Better = Found == None || !P.Code.Exprs[Found].Where.Editable ||
+                  ((OfView || Again || It->second.Trained) && X.Where.Editable);
+    if (Rows && Better)
       Found = E;
     OfView = View;
     if (X.Kind == ExprKind::Ref && X.Var != None) {
