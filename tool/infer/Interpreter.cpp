@@ -11,11 +11,10 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
-  auto Coupled = [](const Findings &F) {
-    return llvm::any_of(F.Notes, [](const auto &Note) {
-      return Note.first.first == "coupled-loss" || Note.first.first == "unknown-rows";
-    });
+  auto Has = [](const Findings &F, llvm::ArrayRef<StringRef> Names) {
+    return llvm::any_of(F.Notes, [&](const auto &Note) { return llvm::is_contained(Names, Note.first.first); });
   };
+  auto Coupled = [&](const Findings &F) { return Has(F, {"coupled-loss", "unknown-rows"}); };
   Findings Found = Interpreter(P, R, Table).run();
   // As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
   // the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), an early cut may do.
@@ -25,9 +24,6 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
       return Early;
   // A loss that compares the rows of a batch with each other is the one process's where all ranks have them all, and so
   // is what a loop picks of them.
-  auto Has = [](const Findings &F, llvm::ArrayRef<StringRef> Names) {
-    return llvm::any_of(F.Notes, [&](const auto &Note) { return llvm::is_contained(Names, Note.first.first); });
-  };
   auto Refused = [&](const Findings &F) {
     return Coupled(F) || Has(F, {"row-loop", "ambiguous-placement", "divergent-training", "divergent-collective"});
   };

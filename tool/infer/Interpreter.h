@@ -190,6 +190,7 @@ private:
   }
   void wholeArguments();
   bool brought(const Value &V, ir::ExprId E);
+  bool bringParts(const Value &V, ir::ExprId E);
   bool gathered(ir::ExprId E, const Value &V);
   bool gatherable(ir::ExprId E, const Value &V) const;
   bool kept(ir::ExprId E, const Value &V);
@@ -377,6 +378,7 @@ private:
   bool permutes(ir::ExprId E) const;
 
   // Batches that no loader made (InterpreterRows.cpp)
+  std::vector<ir::ExprId> operandsOf(const ir::Expr &X) const;
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
   uint32_t named(const std::string &Name);

@@ -244,8 +244,11 @@ Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
 
 /// Brings a tensor's parts on the ranks together where it stands, with its graph if it has one. False if it can't be.
 bool Interpreter::brought(const Value &V, ir::ExprId E) {
-  if (P.Code.type(E).Kind != TypeKind::Tensor || !gathers(V))
-    return false;
+  return P.Code.type(E).Kind == TypeKind::Tensor && gathers(V) && bringParts(V, E);
+}
+
+/// The same of a sum or mean of any shape that all ranks have in common.
+bool Interpreter::bringParts(const Value &V, ir::ExprId E) {
   bool Mean = V.Kind == Placement::Mean;
   return coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V);
 }

@@ -392,29 +392,33 @@ bool Interpreter::isPoint() {
   return Innermost;
 }
 
-/// Adds to a result what is known of its rows, and where they could be cut.
-Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
-  if (Restart)
-    return Result;
-  bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss);
-  bool Module = Op && !Loss && StringRef(X.Name).ends_with("::forward");
-  // The operands, lists of tensors one by one.
+/// What an expression computes with, lists of tensors one by one; not the module that does it.
+std::vector<ir::ExprId> Interpreter::operandsOf(const ir::Expr &X) const {
   std::vector<ir::ExprId> Operands;
   std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
+    if (Operand == None)
+      return;
     const ir::Expr &A = P.Code.Exprs[Operand];
     bool List =
         A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
     if (!List || A.Args.empty())
       Operands.push_back(Operand);
     else
-      for (ir::ExprId Sub : A.Args)
-        Collect(Sub);
+      llvm::for_each(A.Args, Collect);
   };
   if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
     Collect(X.Object);
-  for (ir::ExprId Arg : X.Args)
-    if (Arg != None)
-      Collect(Arg);
+  llvm::for_each(X.Args, Collect);
+  return Operands;
+}
+
+/// Adds to a result what is known of its rows, and where they could be cut.
+Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
+  if (Restart)
+    return Result;
+  bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss);
+  bool Module = Op && !Loss && StringRef(X.Name).ends_with("::forward");
+  std::vector<ir::ExprId> Operands = operandsOf(X);
 
   bool Leaf =
       (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) && !isPoint();

@@ -9,7 +9,6 @@
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include <functional>
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -102,22 +101,7 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
                   X.Kind == ExprKind::Unary || X.Kind == ExprKind::Conditional;
   if (!Computes || Restart)
     return;
-  std::vector<ir::ExprId> Operands;
-  std::function<void(ir::ExprId)> Collect = [&](ir::ExprId Operand) {
-    if (Operand == None)
-      return;
-    const ir::Expr &A = P.Code.Exprs[Operand];
-    bool List =
-        A.Kind == ExprKind::List || (A.Kind == ExprKind::Construct && P.Code.type(Operand).Kind != TypeKind::Tensor);
-    if (!List || A.Args.empty())
-      Operands.push_back(Operand);
-    else
-      llvm::for_each(A.Args, Collect);
-  };
-  if (X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Module)
-    Collect(X.Object);
-  llvm::for_each(X.Args, Collect);
-
+  std::vector<ir::ExprId> Operands = operandsOf(X);
   bool Whole = false, Local = false, Unfollowed = false;
   bool Model = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module;
   for (ir::ExprId Operand : Operands) {
@@ -203,10 +187,7 @@ Value Interpreter::allOf(ir::ExprId E, Value V) {
     Count.AllRows = V.Kind == Placement::Extent;
     return Count;
   }
-  if (P.Code.type(E).Kind == TypeKind::Tensor && addsUp(V)) {
-    bool Mean = V.Kind == Placement::Mean;
-    if (!coerce(E, V.Trained ? (Mean ? "all-mean" : "all-reduce") : (Mean ? "mean" : "sum"), V))
-      return V;
+  if (P.Code.type(E).Kind == TypeKind::Tensor && addsUp(V) && bringParts(V, E)) {
     Value All = Value::of(Placement::Replicated, E);
     All.Trained = V.Trained;
     All.takeRank(V);
