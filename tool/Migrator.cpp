@@ -16,7 +16,15 @@ using namespace llvm;
 namespace migrate {
 
 static bool trains(const ir::Unit &Code) {
-  return !Code.Distributed.empty() || any_of(Code.Exprs, [](const ir::Expr &E) { return isBackward(E); });
+  if (!Code.Distributed.empty() || any_of(Code.Exprs, isBackward))
+    return true;
+  // Gradients of parameters without a backward: an optimizer steps with them.
+  auto Steps = [&](const ir::Expr &E) {
+    return E.Kind == ir::ExprKind::Call && E.Object != ir::None && StringRef(E.Name).ends_with("::step") &&
+           Code.type(E.Object).Kind == ir::TypeKind::Optimizer;
+  };
+  return any_of(Code.Exprs, [](const ir::Expr &E) { return E.Name == "torch::autograd::grad"; }) &&
+         any_of(Code.Exprs, Steps);
 }
 
 const std::string &Migrator::text(const std::string &Path, const Overlay &Edited) {

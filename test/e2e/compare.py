@@ -20,6 +20,9 @@ examples.json tells of each folder:
     args      of a run; {data} is the folder of the examples' data
     runs      how often it is run, in the same folder: 2 for a program that goes on where it stopped
     outputs   files that must be saved, and hold the same weights
+    seeds     of a program that draws otherwise on ranks (dropout), and takes a seed as its last argument: the original is
+              run with each; the last number that the migrated one prints on ranks must lie where theirs do, by the rule
+              of four deviations
 """
 
 import argparse
@@ -32,6 +35,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -144,6 +148,13 @@ def compare_text(expected, actual, tolerance):
     return worst
 
 
+def last_number(output):
+    numbers = NUMBER.findall(output.decode(errors="replace"))
+    if not numbers:
+        raise Failure("prints no number")
+    return float(numbers[-1])
+
+
 def load(path):
     import torch
 
@@ -201,6 +212,8 @@ class Program:
         self.args = [word.replace("{data}", data) for word in expected.get("args", [])]
         self.runs = expected.get("runs", 1)
         self.outputs = expected.get("outputs", [])
+        self.seeds = expected.get("seeds", [])
+        self.args += [str(seed) for seed in self.seeds[:1]]
         self.migrates = self.verdict.startswith("migrated")
         self.printed = {}  # by run
 
@@ -392,6 +405,24 @@ class Comparison:
             return f"the same bits, {done.seconds:.1f} s"
         return f"largest relative difference: printed {printed:.1e}, saved {saved:.1e}; {done.seconds:.1f} s"
 
+    def spread(self, program):
+        """What the original comes to with each seed."""
+        program.ends = [last_number(program.reference.out)]
+        for seed in program.seeds[1:]:
+            program.args[-1] = str(seed)
+            program.ends.append(last_number(self.run(program, f"seed-{seed}")[0].out))
+        program.args[-1] = str(program.seeds[0])
+        return ", ".join(f"{end:.6g}" for end in program.ends)
+
+    def compare_spread(self, program, name, ranks):
+        """One run on ranks against the spread of the original's."""
+        done, _ = self.run(program, name, [self.options.launcher, "launch", "-n", str(ranks), "--cpu", "--"])
+        end, mean = last_number(done.out), statistics.mean(program.ends)
+        away = abs(end - mean) / statistics.stdev(program.ends)
+        if not away <= 4:
+            raise Failure(f"ends at {end:.6g}, {away:.1f} deviations from the mean of {len(program.ends)} seeds, {mean:.6g}")
+        return f"ends at {end:.6g}, {away:.1f} deviations from the mean of {len(program.ends)} seeds"
+
     def print_losses(self, program, most=8):
         """The losses that the runs printed, side by side: `most` of them, evenly spread."""
         losses = {name: re.findall(r"loss\D*?(\d+\.\d+)", out.decode(errors="replace"), re.IGNORECASE)
@@ -409,7 +440,13 @@ class Comparison:
 
     def compare(self, program):
         self.check(self.label(program, "migrated: alone"), lambda: self.compare_run(program, "alone", 0, None))
+        if program.seeds:
+            self.check(self.label(program, f"original: {len(program.seeds)} seeds"), lambda: self.spread(program))
         for ranks in self.options.ranks:
+            if program.seeds and ranks > 1:
+                self.check(self.label(program, f"migrated: {ranks} ranks"),
+                           lambda: self.compare_spread(program, f"ranks-{ranks}", ranks))
+                continue
             # One rank is alone, started by the launcher: the same bits as well.
             tolerance = None if ranks == 1 else self.tolerance
             self.check(self.label(program, f"migrated: {ranks} rank{'s' * (ranks > 1)}"),

@@ -3,6 +3,7 @@
 import random
 import re
 
+from program_batches import Batches
 from program_expressions import Expressions
 from program_text import Case, Part
 
@@ -17,7 +18,7 @@ class Accumulator:
         return Part(f"{self.type} {self.name} = {self.initial};")
 
 
-class Grammar(Expressions):
+class Grammar(Batches, Expressions):
     def __init__(self, rng, number):
         super().__init__(rng)
         self.number_of_case = number
@@ -379,26 +380,6 @@ class Grammar(Expressions):
                 (2, show), (2, Part("if (steps % 2 == 0) {", [show])), Part(f"if ({self.condition()}) {{", [show])))
         return parts
 
-    def loop(self, dataset, body):
-        """The range-for over a loader's batches, and what names `x` and `y`."""
-        head = f"for ({self.pick('auto&', 'auto&', 'auto', 'const auto&', 'auto&&')} batch : *{dataset}) {{"
-        names = self.pick([Part("auto x = batch.data;"), Part("auto y = batch.target;")],
-                          [Part("auto x = batch.data, y = batch.target;")],
-                          [Part("auto x = batch.data.to(torch::kCPU);"), Part("const auto y = batch.target;")])
-        if self.chance(0.12):
-            return [Part(f"for (auto it = {dataset}->begin(); it != {dataset}->end(); ++it) {{", [
-                Part("auto& batch = *it;"), *names, *body])]
-        return [Part(head, names + body)]
-
-    def loader(self, name, count, batch, phase, training):
-        dataset = {"curve": "Curve", "points": "Points", "gaps": "Gaps"}[self.kind]
-        sampler = "Sequential" if self.kind == "gaps" or self.chance(0.5) else "Random"
-        options = self.pick(f"{batch}", f"torch::data::DataLoaderOptions({batch})",
-                            f"torch::data::DataLoaderOptions().batch_size({batch})",
-                            *([f"torch::data::DataLoaderOptions({batch}).drop_last(true)"] if training else []))
-        return Part(f"auto {name} = torch::data::make_data_loader<torch::data::samplers::{sampler}Sampler>(\n"
-                    f"    {dataset}({count}, {phase}).map(torch::data::transforms::Stack<>()), {options});")
-
     def after_loop(self, accumulators):
         parts = []
         for a in accumulators:
@@ -443,13 +424,12 @@ class Grammar(Expressions):
         return [Part("{", inner)]
 
     def case(self):
-        setup = [self.loader("loader", self.count, self.batch, self.pick("0.0", "0.5"), True)]
-        self.passed = [("loader", None)]  # what an epoch needs, with its type (None: a template's)
+        self.passed = []  # what an epoch needs, with its type (None: a template's)
+        setup = self.rows("loader", self.count, self.batch, self.pick("0.0", "0.5"), True)
         evaluates = self.chance(0.4)
         if evaluates:
             batch = self.rng.choice([2, 3, 4, 7])
-            setup.append(self.loader("held_out", self.rng.choice([5, 6, 7, 9]), batch, "2.5", False))
-            self.passed.append(("held_out", None))
+            setup += self.rows("held_out", self.rng.choice([5, 6, 7, 9]), batch, "2.5", False)
         models = self.model() + self.optimizer()
         if self.chance(0.15):
             models += self.critic()

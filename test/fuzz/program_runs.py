@@ -134,7 +134,7 @@ class Bench:
             return Verdict("unverified", done.err[-3000:])
         document = json.loads(done.out)
         program = document["programs"][0] if document["programs"] else {"verdict": "nothing to do"}
-        announced = tuple(sorted({f["name"] for f in document["findings"]} - BENIGN))
+        announced = tuple(sorted({f["name"] for f in document["findings"] if f["severity"] != "remark"} - BENIGN))
         reason = program.get("reason", "")
         if program["verdict"] == "refused":
             messages = [f["message"] for f in document["findings"] if f["severity"] == "refusal"]

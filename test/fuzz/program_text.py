@@ -94,6 +94,8 @@ class Curve : public torch::data::datasets::Dataset<Curve> {
   }
   torch::data::Example<> get(size_t index) override { return {inputs_[index], targets_[index]}; }
   torch::optional<size_t> size() const override { return inputs_.size(0); }
+  torch::Tensor inputs() const { return inputs_; }
+  torch::Tensor targets() const { return targets_; }
 
  private:
   torch::Tensor inputs_, targets_;
@@ -109,6 +111,8 @@ class Points : public torch::data::datasets::Dataset<Points> {
   }
   torch::data::Example<> get(size_t index) override { return {inputs_[index], labels_[index]}; }
   torch::optional<size_t> size() const override { return inputs_.size(0); }
+  torch::Tensor inputs() const { return inputs_; }
+  torch::Tensor targets() const { return labels_; }
 
  private:
   torch::Tensor inputs_, labels_;
@@ -124,6 +128,8 @@ class Gaps : public torch::data::datasets::Dataset<Gaps> {
   }
   torch::data::Example<> get(size_t index) override { return {inputs_[index], targets_[index]}; }
   torch::optional<size_t> size() const override { return inputs_.size(0); }
+  torch::Tensor inputs() const { return inputs_; }
+  torch::Tensor targets() const { return targets_; }
 
  private:
   torch::Tensor inputs_, targets_;

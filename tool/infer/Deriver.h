@@ -33,6 +33,9 @@ private:
   std::set<ir::VarId> placingDevices() const;
   void chooseDevices();
   void chooseTaughtDevices();
+  void chooseIndexed();
+  bool integerLiteral(ir::ExprId E) const;
+  bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;
   bool preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const;
@@ -66,6 +69,10 @@ private:
   void place(ir::StmtId Block, size_t Train, Preparation &Prep);
   bool contains(ir::StmtId S, ir::StmtId Inner) const;
 
+  // Programs that drive several GPUs (StructureDevices.cpp)
+  bool countsDevices(ir::ExprId E, int Hops = 4) const;
+  void replicas();
+
   // Training and metrics (StructureTraining.cpp)
   void training();
   void reading();
@@ -90,6 +97,7 @@ private:
   std::set<ir::VarId> NamedLoaders; ///< in a `prepare`
   bool Asks = false;
   std::vector<ir::ExprId> ChosenDevices;
+  std::vector<ir::Range> Indexed; ///< numbered GPUs that no variable holds
   std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
 };
 

@@ -59,8 +59,19 @@ Findings Interpreter::run() {
 /// Functions that print or compute with values of several placements take them whole, from the next run on: a metric
 /// that training and evaluation share is given all rows of a training batch.
 void Interpreter::wholeArguments() {
+  // `(out << ... << values)`: one text for arguments of all kinds.
+  auto OfPack = [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+    if (X.Kind != ExprKind::Ref || X.Var == None || !P.Code.Vars[X.Var].Param || P.Code.Vars[X.Var].Function == None)
+      return false;
+    const ir::Range &Decl = P.Code.Vars[X.Var].Decl;
+    return llvm::any_of(P.Code.Functions[P.Code.Vars[X.Var].Function].Params, [&](ir::VarId Other) {
+      const ir::Range &At = P.Code.Vars[Other].Decl;
+      return Other != X.Var && At.valid() && At.File == Decl.File && At.Begin == Decl.Begin;
+    });
+  };
   for (const auto &[E, How] : Out.Coercions) {
-    bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0;
+    bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0 || OfPack(E);
     Differs |= !keepsWhole(How) && Out.ambiguous(E, How);
     bool Apart = How != "share" && How != "mine" && OfOneRank.count(E);
     if (!Differs && !Apart)
@@ -100,6 +111,7 @@ void Interpreter::once() {
   RowDraws.clear();
   Copies.clear();
   PointsTo.clear();
+  MadeIn.clear();
   Depths.clear();
   Loops.clear();
   Frames.clear();
@@ -277,8 +289,18 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       if (std::optional<Value> Item = itemOfRows(X.Object))
         return *Item;
       const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
-      if ((Of.Kind == ExprKind::Call || Of.Kind == ExprKind::Construct) && Of.Var != None) // `step().loss`
+      const bool Made = Of.Kind == ExprKind::Call || Of.Kind == ExprKind::Construct;
+      if (Made && Of.Var != None) { // `step().loss`
         eval(X.Object);
+      } else if (Made && !lvalue(X.Object)) { // `meter.get().first`
+        Value Whole = eval(X.Object);
+        StringRef Field = X.Var == None ? "" : StringRef(P.Code.Vars[X.Var].Name);
+        if (const std::vector<Value> *Parts = partsOf(X.Object); Parts && Parts->size() == 2)
+          if (Field == "first" || Field == "second")
+            return (*Parts)[Field == "second"];
+        if (!Whole.replicated())
+          return Whole;
+      }
     }
     if (std::optional<Location> L = named(E)) {
       Value V = read(*L, E);
@@ -299,6 +321,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return Whole;
   }
   case ExprKind::Unary: {
+    if (ir::FuncId F = P.callee(X); F != None) // the project's own
+      return ownOperator(E, X, F);
     if (X.Name == "++" || X.Name == "--") {
       placedBy(X.Args[0]);
       std::optional<Location> L = lvalue(X.Args[0]);
@@ -334,6 +358,10 @@ Value Interpreter::evalRaw(ir::ExprId E) {
   case ExprKind::Assign:
     return assign(E, X);
   case ExprKind::Index: {
+    if (ir::FuncId F = P.callee(X); F != None && (numeric(E) || P.Code.type(E).Kind == TypeKind::Tensor)) {
+      eval(X.Object);
+      return inlined(E, X, F, lvalue(X.Object));
+    }
     Value V = eval(X.Object);
     if (X.Args.size() == 1 && (isRow(X, X.Args[0], V) || cutWithFold(X, V)))
       return Value::of(Placement::Own, E);
@@ -362,18 +390,16 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       V.Rows = rowsOf(E, X, nullptr, {});
     return V;
   }
-  case ExprKind::Conditional: {
-    Value C = eval(X.Args[0]);
-    C = nonLinear(C, X.Args[0], "decided on");
-    Value T = eval(X.Args[1]), F = eval(X.Args[2]);
-    return C.Kind == Placement::Own ? C : join(T, F);
-  }
+  case ExprKind::Conditional:
+    return chosen(E, X);
   case ExprKind::Lambda: {
     for (ir::ExprId Kept : X.Args) // `[data = batch.data]`
       declare(P.Code.Exprs[P.Code.Exprs[Kept].Args[0]].Var, P.Code.Exprs[Kept].Args[1], None);
     Value V = Value::of(Placement::Replicated, E);
-    if (X.Func != None)
+    if (X.Func != None) {
       V.Funcs = {X.Func};
+      MadeIn.insert_or_assign(X.Func, Frames.back().This);
+    }
     return V;
   }
   case ExprKind::List: {
@@ -381,8 +407,17 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     bool Zeros = holdsNumbers(P.Code.type(E).Name) &&
                  llvm::all_of(X.Args, [&](ir::ExprId Arg) { return eval(Arg).Kind == Placement::Zero; });
     Value V = Value::of(Zeros ? Placement::Zero : Placement::Replicated, E);
+    // `std::array<double, 2>{sum / rows, rows}`: items have one place, so parts beside what is whole are whole as well.
+    // (Whole numbers may be a shape.)
+    auto Number = [&](ir::ExprId Arg) { return Arg != None && P.Code.type(Arg).number(); };
+    StringRef Items = P.Code.type(E).Name;
+    const bool Mixed = holdsNumbers(Items) && (Items.contains("double") || Items.contains("float")) &&
+                       llvm::all_of(X.Args, Number) &&
+                       llvm::any_of(X.Args, [&](ir::ExprId A) { return eval(A).Kind == Placement::Replicated; });
     for (size_t I = 0; I != X.Args.size(); ++I) {
       Value A = eval(X.Args[I]);
+      if (Mixed && A.reducible())
+        A = demandReplicated(X.Args[I], A, "kept beside what is equal on all ranks");
       if (!A.replicated()) {
         V = V.replicated() || V.same(A) ? A : join(V, A);
       } else if (V.replicated()) { // tensors, or a struct of them

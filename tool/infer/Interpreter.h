@@ -28,6 +28,9 @@ struct Location {
   auto operator<=>(const Location &) const = default;
 };
 
+/// As the program names it, `log.loss`.
+std::string spelled(const Program &P, const Location &L);
+
 /// What the runs found out, in the program's terms. Facts for the rules are made of it.
 struct Findings {
   std::map<ir::ExprId, std::string> Coercions;              ///< mean, sum, share, mine, reduce
@@ -35,7 +38,7 @@ struct Findings {
   std::set<ir::ExprId> WholeHere;                           ///< replicated on some path, asked for or not
   std::set<ir::ExprId> OwnAddends;                          ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, std::vector<Evidence>> Sinks;        ///< why it is coerced there
-  std::map<ir::StmtId, std::vector<ir::VarId>> ReduceAfter; ///< accumulators, reduced in place behind their loop
+  std::map<ir::StmtId, std::vector<Location>> ReduceAfter;  ///< accumulators, reduced in place behind their loop
   std::map<ir::ExprId, std::string> Backwards;              ///< mean or sum
   std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
   std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
@@ -75,7 +78,7 @@ constexpr const char *DropsRows =
 
 /// Whether a coercion of a value that is equal on all ranks gives that value again.
 inline bool keepsWhole(llvm::StringRef How) {
-  return How == "mean" || How == "broadcast" || How == "max" || How == "min" || How == "all-mean" ||
+  return How == "mean" || How == "broadcast" || How == "flag" || How == "max" || How == "min" || How == "all-mean" ||
          How == "class-weight" || How == "picked-weight";
 }
 
@@ -174,6 +177,8 @@ private:
   Value evalRaw(ir::ExprId E);
   Value ownOperator(ir::ExprId E, const ir::Expr &X, ir::FuncId F);
   Value binary(ir::ExprId E, const ir::Expr &X);
+  static bool differs(const Value &Condition);
+  Value chosen(ir::ExprId E, const ir::Expr &X);
   Value arithmetic(ir::ExprId E, const std::string &Op, const Value &L, const Value &R, ir::ExprId LE, ir::ExprId RE);
   Value assign(ir::ExprId E, const ir::Expr &X);
   Value part(ir::ExprId E, Value V, size_t Index) const;
@@ -306,6 +311,7 @@ private:
   Value confirmed(ir::ExprId E, ir::FuncId F, const Value &Result);
   std::optional<Value> started(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
+  Value swapped(ir::ExprId E, const ir::Expr &X);
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
   bool refersTo(const Location &Member, ir::ExprId Init);
@@ -315,6 +321,9 @@ private:
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
   Value operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace);
   void writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, const Value &Made);
+  const std::set<ir::ExprId> &writeTargets() const;
+  bool withinTensor(ir::ExprId E) const;
+  void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
@@ -359,10 +368,17 @@ private:
 
   // What differs between processes by itself (InterpreterOutside.cpp)
   void ofOneProcess(ir::ExprId E, const ir::Expr &X);
+  bool isInput(ir::ExprId E) const;
+  void readsInput(ir::ExprId E);
   void agreeOnPath(ir::ExprId Path);
   void writesOutside(const ir::Expr &X);
+  void readsOutside(const ir::Expr &X);
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
   void agree(ir::ExprId E, const Value &V);
+
+  // Flags that threads and signal handlers set (InterpreterBeside.cpp)
+  const std::set<ir::VarId> &setBeside() const;
+  bool setsFlag(ir::ExprId Handler) const;
 
   // Files that a program writes and reads (InterpreterFiles.cpp)
   void pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) const;
@@ -407,6 +423,7 @@ private:
   bool besideRows(const Value &V, const Value &Local) const;
   void cutCarried(const State &Head);
   bool cutBatch(const Value &V);
+  bool ownRowsOf(ir::ExprId E);
   bool oneSample(ir::ExprId E) const;
   bool pickedByNumber(ir::ExprId E) const;
   void squeezesAll(ir::ExprId E, const ir::Expr &X, const Value &V);
@@ -450,6 +467,7 @@ private:
   std::set<ir::ExprId> OfOneRank;               ///< evaluated in a loop over what is one rank's
   std::set<ir::VarId> Copies;                   ///< aliases that are tensors of their own: assigning makes them another
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
+  std::map<ir::FuncId, std::optional<Location>> MadeIn; ///< lambdas, and the object whose method made them
   std::map<ir::VarId, int> Depths;
   std::vector<Loop> Loops;
   std::vector<Frame> Frames;
@@ -480,6 +498,8 @@ private:
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable std::optional<std::set<ir::VarId>> Changed;  ///< variables that are assigned to, or handed to what may write
+  mutable std::optional<std::set<ir::ExprId>> Targets; ///< what stands where tensors are written
+  mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
   mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
   mutable std::map<ir::FuncId, Body> Bodies;
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart

@@ -54,8 +54,9 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       return Value::unknown("averages over the rows of two batches", E);
     // What the steps have added up so far counts on ghosts too, what this one adds doesn't.
     auto AddedUp = [&](ir::ExprId X) { return X != None && lvalue(X) && outer(*lvalue(X)); };
+    // (`mean * count + loss * rows`: of numbers, whatever that was computed of.)
     if (L.Kind == Placement::Partial && Rt.Kind == Placement::Partial && L.Fresh != Rt.Fresh &&
-        (L.Fresh ? LE : RE) != None && AddedUp(L.Fresh ? RE : LE)) {
+        (L.Fresh ? LE : RE) != None && (AddedUp(L.Fresh ? RE : LE) || numeric(L.Fresh ? LE : RE))) {
       coerce(L.Fresh ? LE : RE, "mine", L.Fresh ? L : Rt);
       return Value::partial(false, E);
     }
@@ -133,11 +134,32 @@ Value Interpreter::ownOperator(ir::ExprId E, const ir::Expr &X, ir::FuncId F) {
   bool Member = !P.Code.Functions[F].Record.empty();
   std::optional<Location> This;
   if (Member) {
-    Call.Args = {X.Args[1]};
+    Call.Args.assign(X.Args.begin() + 1, X.Args.end());
     eval(X.Args[0]);
     This = lvalue(X.Args[0]);
   }
   return inlined(E, Call, F, This);
+}
+
+/// Whether a condition may hold on some ranks and not on others, and can't be brought together.
+bool Interpreter::differs(const Value &Condition) {
+  return !Condition.replicated() && !Condition.reducible() && Condition.Kind != Placement::Own;
+}
+
+/// `condition ? a : b`: the sides run as those of an `if` do.
+Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
+  Value C = eval(X.Args[0]);
+  const bool Differs = differs(C);
+  if (Differs)
+    note("divergent-branch", X.Args[0], C,
+         "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
+  C = nonLinear(C, X.Args[0], "decided on");
+  Divergent += Differs;
+  Value T = eval(X.Args[1]), F = eval(X.Args[2]);
+  Divergent -= Differs;
+  if (Differs && P.Code.type(E).Kind != TypeKind::Void)
+    return Value::unknown("is chosen by a value that differs between ranks", E);
+  return C.Kind == Placement::Own ? C : join(T, F);
 }
 
 Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
@@ -154,7 +176,12 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     demandReplicated(X.Args[1], V, "printed");
     return Value::of(Placement::Replicated, E);
   }
-  Value L = eval(X.Args[0]), Rt = eval(X.Args[1]);
+  Value L = eval(X.Args[0]);
+  // `ready && train(x)`: what stands behind runs where this rank's own value says so.
+  const bool Differs = (X.Name == "&&" || X.Name == "||") && differs(L);
+  Divergent += Differs;
+  Value Rt = eval(X.Args[1]);
+  Divergent -= Differs;
   if (X.Name == ",")
     return Rt;
   if (X.Name == "+" || X.Name == "-" || X.Name == "*" || X.Name == "/")
@@ -345,11 +372,13 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       return Trained;
     }
   }
-  if (!L)
-    eval(LE);
+  Value Astray = L ? Value() : eval(LE);
   if (astray(L)) {
     elsewhere(E, RE, Right, /*Changes=*/true);
-    return Value::of(Placement::Replicated, E);
+    if (withinTensor(LE))
+      wroteInto(LE, Right, E);
+    Value Whole = Value::of(Placement::Replicated, E);
+    return Astray.replicated() ? Whole : arithmetic(E, Op, Astray, Whole, LE, RE); // `meter.sum() /= n`
   }
   Value Result;
   if (Op != "+" && Op != "-" && outer(*L)) {
@@ -370,7 +399,12 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     Result = arithmetic(E, Op, Left, Right, LE, RE);
   else
     Result = join(nonLinear(Left, LE, "changed"), nonLinear(Right, RE, "used"));
+  const bool Within = withinTensor(LE);
+  if (Within)
+    eval(LE);
   write(*L, Result, RE);
+  if (Within)
+    wroteInto(LE, Right, E);
   return Result;
 }
 

@@ -201,6 +201,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   if (Name == "std::move" || Name == "std::forward" || Name == "std::ref" || Name == "std::cref" ||
       Name == "std::as_const")
     return eval(X.Args[0]);
+  if (Name == "std::swap" && X.Args.size() == 2)
+    return swapped(E, X);
   if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::DataLoader &&
       (Name.ends_with("::begin") || Name.ends_with("::end"))) {
     ObjectId Loader = R.object(X.Object);
@@ -242,8 +244,12 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     bool Device = Name == "at::Tensor::cuda" && X.Args.empty();
     for (size_t I = 0; I != X.Args.size(); ++I) {
       TypeKind Kind = P.Code.type(X.Args[I]).Kind;
-      if (I == 0 && (Kind == TypeKind::Device || Kind == TypeKind::DeviceType) &&
-          !StringRef(P.Code.Exprs[X.Args[I]].Name).ends_with("kCPU"))
+      const ir::Expr &To = P.Code.Exprs[X.Args[I]];
+      // `x.to(torch::Device(torch::kCUDA, 0))` becomes this rank's where it stands, and stays.
+      bool Numbered = (To.Kind == ExprKind::Construct && To.Args.size() == 2) ||
+                      To.Name == "accelerate::Accelerator::device";
+      if (I == 0 && (Kind == TypeKind::Device || Kind == TypeKind::DeviceType) && !Numbered &&
+          !StringRef(To.Name).ends_with("kCPU"))
         Device = true;
       else if (Kind != TypeKind::Bool)
         Device = false;
@@ -300,6 +306,19 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   }
   return std::nullopt;
+}
+
+/// `std::swap(a, b)`: each gets what the other was made of.
+Value Interpreter::swapped(ir::ExprId E, const ir::Expr &X) {
+  Value A = eval(X.Args[0]), B = eval(X.Args[1]);
+  auto Made = [&](ir::ExprId Side) {
+    std::optional<Location> L = lvalue(Side);
+    return L ? assignedBy(*L) : None;
+  };
+  ir::ExprId OfA = Made(X.Args[0]), OfB = Made(X.Args[1]);
+  store(E, X.Args[0], OfB, B);
+  store(E, X.Args[1], OfA, A);
+  return Value::of(Placement::Replicated, E);
 }
 
 void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {

@@ -84,6 +84,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
   const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
   size_t At = Frames.size() - 1;
   ir::ExprId Item = None; // of a list that has no place of its own in the step
+  // An argument for a `torch::Tensor&`, which a cut is none for, and the parameter's name where it is used.
+  ir::ExprId Bound = None, Within = None;
   for (int Hops = 0; Hops != 64; ++Hops) {
     const ir::Expr &X = P.Code.Exprs[E];
     if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container && rowsOfAll(X) > NoRows) {
@@ -112,6 +114,10 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       size_t I = Param - Fn.Params.begin();
       if (At <= Step.Frame || I >= Frames[At].Args.size())
         break;
+      if (const ir::Type &T = P.Code.typeOf(X.Var); T.Reference && !T.Const && Frames[At].Args[I] != Bound) {
+        Within = E;
+        Bound = Frames[At].Args[I];
+      }
       E = Frames[At].Args[I];
       Item = None;
       --At;
@@ -142,13 +148,28 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
     E = From;
     Item = None;
   }
-  return Item != None ? Item : E;
+  E = Item != None ? Item : E;
+  return E == Bound ? Within : E;
 }
 
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.
 bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim) {
   bool New = Cuts.try_emplace(At, Dim).second;
   New |= CutLoops.insert(Loop).second;
+  Restart |= New;
+  return New;
+}
+
+/// Takes this rank's rows of a whole tensor that is given the shape of rows, from the next run on. False if it can't.
+bool Interpreter::ownRowsOf(ir::ExprId E) {
+  if (E == None || !Last[E].replicated() || Last[E].Trained)
+    return false;
+  if (const Loop *Step = CutLoops.empty() ? nullptr : stepLoop()) {
+    ir::ExprId At = cutPoint(E, *Step);
+    return cut(At, Step->Statement) || cut(E, Step->Statement);
+  }
+  const bool InStep = llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows; });
+  const bool New = InStep && OwnRows.insert(E).second;
   Restart |= New;
   return New;
 }

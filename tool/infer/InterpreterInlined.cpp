@@ -72,11 +72,15 @@ Value Interpreter::constructed(ir::ExprId E, const std::optional<Location> &At) 
 
 Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This) {
   const ir::Function &Fn = P.Code.Functions[F];
+  if (auto Made = MadeIn.find(F); Made != MadeIn.end()) // what a lambda calls `this`
+    This = Made->second;
   std::vector<Value> Values;
   std::vector<std::optional<Location>> Places;
   bool AllReplicated = true, Gathers = false;
   std::set<size_t> Whole; // arguments that were rows
-  bool OnlyLooks = X.Kind == ExprKind::Call && !holdsTensors(P.Code.type(E)) && !R.reachesBackward(Fn.Body);
+  // What it gives may be a struct of tensors.
+  bool OnlyLooks = X.Kind == ExprKind::Call && !holdsTensors(P.Code.type(E)) && !P.Code.type(E).Own &&
+                   !R.reachesBackward(Fn.Body);
   for (ir::ExprId Arg : X.Args) {
     Values.push_back(eval(Arg));
     Places.push_back(lvalue(Arg));

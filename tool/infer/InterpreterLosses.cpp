@@ -151,7 +151,7 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
 /// so has their sum.
 Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
   std::vector<Value> Lists[3]; // outputs, inputs, what the outputs' gradients are
-  bool Whole = true;
+  bool Whole = true, Parameters = false;
   for (size_t I = 0; I != X.Args.size(); ++I) {
     if (X.Args[I] == None)
       continue;
@@ -164,6 +164,7 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Item : Items) {
       Value V = eval(Item);
       Whole &= V.replicated();
+      Parameters |= I == 1 && (isParameter(Item) || R.ofModel(Item) || StringRef(P.Code.Exprs[Item].Name).ends_with("::parameters"));
       if (P.Code.type(Item).Kind == TypeKind::Tensor) // else a list that was made elsewhere
         Lists[I].push_back(V);
     }
@@ -171,6 +172,12 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
   auto &[Of, At, By] = Lists;
   Value Result = Value::of(Placement::Replicated, E);
   Result.Trained = llvm::any_of(Of, [](const Value &V) { return V.Trained; });
+  // The only gradients that such a program trains with, or this rank's part of them.
+  if (Parameters && (!Whole || llvm::none_of(P.Code.Exprs, isBackward))) {
+    Out.Trains = true;
+    note("unsupported-backward", E, Result, "takes the parameters' gradients by `torch::autograd::grad`");
+    return Result;
+  }
   if (Whole)
     return Result;
   // What one of the ranks brought together depends on the others' rows.

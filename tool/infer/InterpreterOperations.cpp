@@ -490,6 +490,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (StringRef(X.Name).contains("dropout") || StringRef(X.Name).contains("rrelu")) {
       if (Local)
         note("dropout", E, First, "drops out at random");
+      Result.Outside |= Result.replicated() && !Evaluates; // each rank draws from a stream of its own
       return Result;
     }
     if (Local && First.Dim == 0 && Divergent == 0 && In.Exprs.size() > 0 &&
@@ -570,6 +571,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::NoiseModule:
     if (Local)
       note("dropout", E, First, "drops out at random");
+    Result.Outside |= Result.replicated() && !Evaluates;
     return Result;
   case Operation::Container:
   case Operation::Wrapper:

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -78,23 +79,38 @@ static bool isEngine(StringRef Type) {
 void Interpreter::agree(ir::ExprId E, const Value &V) {
   if (!V.Outside || !V.replicated() || !Recording)
     return;
-  if (P.Code.type(E).number() && Divergent == 0)
-    Out.Coercions.try_emplace(E, "broadcast");
+  bool Flag = false; // maybe atomic, or volatile
+  P.forEachExpr(E, [&](ir::ExprId Sub) { Flag |= setBeside().count(P.Code.Exprs[Sub].Var) != 0; });
+  if ((Flag || P.Code.type(E).number()) && Divergent == 0)
+    Out.Coercions.try_emplace(E, Flag ? "flag" : "broadcast");
   else
     note("outside-entropy", E, V, "differs between processes");
 }
 
+/// `std::cin`
+bool Interpreter::isInput(ir::ExprId E) const {
+  E = P.unconverted(E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  return X.Kind == ExprKind::Ref && X.Var != None && P.Code.Vars[X.Var].Name == "cin" &&
+         StringRef(P.Code.type(E).Name).contains("istream");
+}
+
+void Interpreter::readsInput(ir::ExprId E) {
+  note("one-process", E, Value(),
+       "reads standard input, which only the main process has: give the others what was read, "
+       "`value = accelerator.broadcast(value)`");
+}
+
 /// Standard input, the terminal and signals: what one process has or sees.
 void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
+  StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
+  // `std::cin >> x`, `std::getline(std::cin, line)`, `load(std::cin)`, `std::istream_iterator<int>(std::cin)`
+  bool Reads = Name == ">>" || Name == "operator>>" || Name == "getline" || Name == "read" || Name == "get";
+  if ((Reads && X.Object != None && isInput(X.Object)) ||
+      llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && isInput(Arg); }))
+    readsInput(E);
   if (!P.bodies(X).empty()) // the project's own, whatever it is called
     return;
-  StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
-  auto Input = [&](ir::ExprId Of) {
-    const ir::Expr &Stream = P.Code.Exprs[P.unconverted(Of)];
-    return Stream.Kind == ExprKind::Ref && Stream.Var != None && P.Code.Vars[Stream.Var].Name == "cin" &&
-           StringRef(P.Code.type(P.unconverted(Of)).Name).contains("istream");
-  };
-  bool Reads = Name == ">>" || Name == "operator>>" || Name == "getline" || Name == "read";
   bool Keys = X.Object == None && (Name == "getchar" || Name == "getch" || X.Name == "cv::waitKey" ||
                                    X.Name == "cv::pollKey" || Name == "scanf");
   if (Keys && !Statements.count(E))
@@ -109,12 +125,7 @@ void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
   if (X.Object == None && (Name == "isatty" || Name == "ioctl"))
     note("one-process", E, Value(),
          "asks for the terminal, which a launcher's ranks don't have: don't let the training depend on it");
-  if (Reads && ((X.Object != None && Input(X.Object)) ||
-                llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && Input(Arg); })))
-    note("one-process", E, Value(),
-         "reads standard input, which only the main process has: give the others what was read, "
-         "`value = accelerator.broadcast(value)`");
-  if ((Name == "signal" || Name == "sigaction") && X.Object == None && X.Args.size() > 1)
+  if ((Name == "signal" || Name == "sigaction") && X.Object == None && X.Args.size() > 1 && !setsFlag(X.Args[1]))
     note("one-process", E, Value(),
          "handles a signal, which reaches each rank at another step: let them agree on it between two steps, "
          "`accelerator.check_trigger()`");
@@ -153,6 +164,20 @@ void Interpreter::writesOutside(const ir::Expr &X) {
     Current[*L].Outside = true;
 }
 
+/// What is read from a stream or file of the system's entropy, `in.read(reinterpret_cast<char*>(&seed), sizeof seed)`.
+void Interpreter::readsOutside(const ir::Expr &X) {
+  StringRef Name = X.Name.empty() ? "" : StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
+  bool Into = X.Kind == ExprKind::Call && llvm::is_contained({"read", "get", "getline", "fread", "fgets"}, Name);
+  bool Shifts = (Name == ">>" || Name == "operator>>") && !X.Args.empty();
+  if (!Into && !Shifts)
+    return;
+  for (ir::ExprId Arg : Shifts ? llvm::ArrayRef(X.Args).take_back(1) : llvm::ArrayRef(X.Args)) {
+    const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)];
+    if (std::optional<Location> L = lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : P.unconverted(Arg)))
+      Current[*L].Outside = true;
+  }
+}
+
 /// Follows what comes from outside through expressions, to the seeds of generators.
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
@@ -164,9 +189,15 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
           Current[*L].Outside = true;
     return;
   }
-  if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Binary)
+  if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Binary)
     ofOneProcess(E, X);
-  if (X.Kind == ExprKind::Ref && OutsideStreams.count(X.Var)) {
+  if (X.Kind == ExprKind::Literal && (Name.contains("/dev/urandom") || Name.contains("/dev/random")))
+    V.Outside = true;
+  bool Stream = X.Kind == ExprKind::Ref && P.Code.type(E).Kind == ir::TypeKind::FileStream;
+  auto Opened = Stream ? Current.find(Location{X.Var, {}}) : Current.end();
+  bool Beside = (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && Threads == 0 && setBeside().count(X.Var);
+  if (Beside || (X.Kind == ExprKind::Ref && OutsideStreams.count(X.Var)) ||
+      (Opened != Current.end() && Opened->second.Outside)) {
     V.Outside = true;
     return;
   }
@@ -186,6 +217,13 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     if (Engine != None && StringRef(P.Code.type(Engine).Name).contains("random_device"))
       note("outside-entropy", E, V, "takes its order from the system's entropy");
   }
+  // `std::generate(bits.begin(), bits.end(), std::ref(device))`
+  if (StringRef(X.Name).starts_with("std::generate") && X.Args.size() > 1)
+    for (ir::ExprId Arg : X.Args)
+      if (StringRef(P.Code.type(Arg).Name).contains("std::random_device"))
+        if (const ir::Expr &Begin = P.Code.Exprs[P.unconverted(X.Args[0])]; Begin.Object != None)
+          if (std::optional<Location> L = lvalue(Begin.Object))
+            Current[*L].Outside = true;
   // `uniform(device)`: a draw of a distribution, straight from the system's entropy
   bool Any = X.Object != None && Last[X.Object].Outside;
   for (ir::ExprId Arg : X.Args)
@@ -200,7 +238,7 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
       Any = true;
   }
   if (Any)
-    writesOutside(X);
+    writesOutside(X), readsOutside(X);
   if (Any && V.replicated() && X.Kind != ExprKind::Assign)
     V.Outside = true;
 }

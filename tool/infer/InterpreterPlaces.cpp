@@ -18,6 +18,13 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
+std::string spelled(const Program &P, const Location &L) {
+  std::string Name = P.Code.Vars[L.Root].Name;
+  for (ir::VarId Field : L.Path)
+    Name += "." + P.Code.Vars[Field].Name;
+  return Name;
+}
+
 std::optional<Location> Interpreter::lvalue(ir::ExprId E) {
   if (Cuts.count(E) || OwnRows.count(E) || BroughtTogether.count(E))
     return std::nullopt; // this rank's rows, or all, a tensor of their own
@@ -521,8 +528,12 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     return V;
   if (astray(L))
     elsewhere(E, From, V, /*Changes=*/false);
-  if (!L)
+  const bool Within = withinTensor(To);
+  if (!L) {
+    if (Within)
+      wroteInto(To, V, E);
     return V;
+  }
   if (outer(*L)) {
     if (OwnChoices > 0)
       notWhole("it sets something that outlives its batch", E);
@@ -546,8 +557,13 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   points(*L, From);
   separate(*L);
   State Fields = From == None || Part || ofContainer(To) || Divergent > 0 ? State() : fieldsOf(From);
+  const Value Written = V;
+  if (Within)
+    eval(To);
   write(*L, V, Part ? None : From); // no more than a part was made of that
   takeFields(*L, Fields);
+  if (Within)
+    wroteInto(To, Written, E);
   return V;
 }
 

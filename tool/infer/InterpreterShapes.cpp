@@ -168,14 +168,19 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     bool Rows = Local && Like.Kind == Placement::Sharded && Result.Dim == 0 && Like.Dim == 0;
     if (Rows || (!Local && Like.replicated()))
       return Rows ? Like : Result;
+    if (!Local && Like.Kind == Placement::Sharded && Like.Dim == 0 && ownRowsOf(In.Exprs[0]))
+      return Like;
     return Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
   }
   const std::vector<ir::ExprId> &Shape = Args["shape"];
+  bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
   if (!Local) {
-    Result.Rank = Shape.empty() ? -1 : int8_t(Shape.size());
+    // `y.reshape(out.sizes())` of a rank's rows
+    if (Whole && Last[Shape[0]].Kind == Placement::Extent && ownRowsOf(In.Exprs[0]))
+      return Result;
+    Result.Rank = Shape.empty() || Whole ? -1 : int8_t(Shape.size());
     return Result;
   }
-  bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
   bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
   // `[T, B, V]` as `{-1, V}`, all that stands in front of what stays: rows of the batch, in another order.
   bool Merges = Result.Dim > 0 && Real && !Whole && !Result.Woven &&
@@ -322,7 +327,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     if (Extents > 1)
       Result = Value::unknown("has the number of this rank's rows in its shape twice", E);
   } else if (!In.InPlace && Result.replicated() &&
-             llvm::is_contained({"linspace", "logspace", "randperm"}, StringRef(X.Name).rsplit("::").second)) {
+             llvm::is_contained({"arange", "range", "linspace", "logspace", "randperm"}, StringRef(X.Name).rsplit("::").second)) {
     Result.setRank(1);
   } else if (In.InPlace) {
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)

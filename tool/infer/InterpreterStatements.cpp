@@ -184,6 +184,9 @@ void Interpreter::exec(ir::StmtId Id) {
     Dead = true;
     return;
   }
+  case StmtKind::Goto: // what follows may run or not, as behind the `if` that it stands in
+    notWhole("it jumps out of what it does", None);
+    return;
   case StmtKind::Break:
   case StmtKind::Continue:
     if (!Loops.empty()) {
@@ -238,6 +241,8 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   }
   const ir::Expr &X = P.Code.Exprs[Init];
   if (T.Reference) {
+    if (isInput(Init))
+      readsInput(Init);
     if (std::optional<Location> L = lvalue(Init)) {
       Value Named = eval(Init);
       if (itemOfRows(Init)) { // `auto& first = batch[0]`
@@ -320,6 +325,7 @@ bool Interpreter::leavesStep(ir::StmtId S) const {
   P.forEachStmt(S, [&](ir::StmtId Child) {
     const ir::Stmt &X = P.Code.Stmts[Child];
     Found |= X.Kind == StmtKind::Break || X.Kind == StmtKind::Continue || X.Kind == StmtKind::Return ||
+             X.Kind == StmtKind::Goto ||
              (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
   });
   return Found;
@@ -379,9 +385,13 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     else {
       Differs = true;
       bool Trains = R.reachesBackward(Id);
-      if (leavesStep(Id)) // around a backward that the other ranks wait in
+      if (leavesStep(Id)) { // around a backward that the other ranks wait in
         for (const Loop &Around : Loops)
           Trains |= R.reachesBackward(Around.Statement);
+        bool Jumps = false;
+        P.forEachStmt(Id, [&](ir::StmtId Child) { Jumps |= P.Code.Stmts[Child].Kind == StmtKind::Goto; });
+        Trains |= Jumps && R.reachesBackward(P.Code.Functions[Frames.back().Function].Body);
+      }
       note(Trains ? "divergent-training" : "divergent-branch", S.Value, C,
            "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
     }

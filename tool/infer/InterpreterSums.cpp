@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+using llvm::StringRef;
 using migrate::ir::ExprKind;
 using migrate::ir::None;
 using migrate::ir::StmtKind;
@@ -35,6 +37,32 @@ bool Interpreter::startedBefore(ir::StmtId Id, ir::VarId Var) const {
   return false;
 }
 
+/// A variable, or a field of one that holds it itself, `log.loss`, as it is written.
+static std::optional<Location> writtenOut(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind == ExprKind::Ref && X.Var != None)
+    return Location{X.Var, {}};
+  if (X.Kind != ExprKind::Field || X.Object == None || X.Var == None)
+    return std::nullopt;
+  std::optional<Location> L = writtenOut(P, X.Object);
+  const ir::Type &Of = P.Code.type(P.unconverted(X.Object));
+  if (!L || Of.Hold != ir::Holding::Value || StringRef(Of.Name).ends_with("*"))
+    return std::nullopt;
+  L->Path.push_back(X.Var);
+  return L;
+}
+
+/// Whether a statement adds to a place by its name.
+static bool addsByName(const Program &P, ir::StmtId S, const Location &L) {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+    Found |= Writes && writtenOut(P, X.Args[0]) == L;
+  });
+  return Found;
+}
+
 /// Accumulators of this function that the loop has filled are reduced behind it, once and in place, if nothing adds
 /// to them again: they were declared right outside of it, or are started anew there.
 void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
@@ -48,7 +76,9 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
     return;
   ir::FuncId F = Frames.back().Function;
   for (auto &[L, V] : Current) {
-    if (!L.Path.empty() || V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)
+    if (V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)
+      continue;
+    if (!L.Path.empty() && !addsByName(P, Id, L)) // maybe what only its methods may name
       continue;
     auto Declared = Depths.find(L.Root);
     bool Anew = startedBefore(Id, L.Root);
@@ -56,10 +86,10 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       continue;
     if (auto Before = Entry.find(L); Before != Entry.end() && Before->second.Kind == Placement::Partial)
       continue;
-    const ir::Type &T = P.Code.typeOf(L.Root);
+    const ir::Type &T = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
     if (!T.number() && T.Kind != TypeKind::Tensor && T.Kind != TypeKind::Container)
       continue;
-    if (P.Code.Vars[L.Root].Param && T.Reference)
+    if (P.Code.Vars[L.Root].Param && P.Code.typeOf(L.Root).Reference)
       continue;
     // Only what is looked at again, maybe at the start of the next epoch, and isn't reduced already.
     const ir::Range &Loop = P.Code.Stmts[Id].Where;
@@ -69,6 +99,12 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       if (const ir::Expr &X = P.Code.Exprs[E]; X.Kind == ExprKind::Assign && X.Name == "=")
         Started.insert(X.Args[0]);
     });
+    for (const ir::Function &Lambda : P.Code.Functions) // `auto average = [&] { return sum / rows; }`, called behind it
+      for (ir::FuncId Around = Lambda.Parent; Around != None && !Used; Around = P.Code.Functions[Around].Parent)
+        if (Around == F)
+          P.forEachExprIn(Lambda.Body, [&](ir::ExprId E) {
+            Used |= P.Code.Exprs[E].Kind == ExprKind::Ref && P.Code.Exprs[E].Var == L.Root && !Started.count(E);
+          });
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
       bool Earlier = X.Where.Begin < Loop.Begin;
@@ -77,14 +113,14 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       Used |= X.Kind == ExprKind::Ref && X.Var == L.Root && !Started.count(E);
       if (X.Name == "accelerate::Accelerator::reduce_")
         for (ir::ExprId Arg : X.Args)
-          Reduced |= P.Code.Exprs[Arg].Kind == ExprKind::Ref && P.Code.Exprs[Arg].Var == L.Root;
+          Reduced |= writtenOut(P, Arg) == L;
     });
     if (Reduced)
       continue;
     if (Used && Recording) {
-      std::vector<ir::VarId> &Vars = Out.ReduceAfter[Id];
-      if (std::find(Vars.begin(), Vars.end(), L.Root) == Vars.end())
-        Vars.push_back(L.Root);
+      std::vector<Location> &Places = Out.ReduceAfter[Id];
+      if (!llvm::is_contained(Places, L))
+        Places.push_back(L);
     }
     V = Value::of(Placement::Replicated, V.Source);
   }

@@ -99,8 +99,8 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   const ir::Expr &X = P.Code.Exprs[E];
   bool Computes = X.Kind == ExprKind::Binary || X.Kind == ExprKind::Call || X.Kind == ExprKind::Index ||
                   X.Kind == ExprKind::Unary || X.Kind == ExprKind::Conditional;
-  if (!Computes || Restart)
-    return;
+  if (!Computes || Restart || (V.Kind == Placement::Unknown && writeTargets().count(E)))
+    return; // what is written to can't be all rows
   std::vector<ir::ExprId> Operands = operandsOf(X);
   bool Whole = false, Local = false, Unfollowed = false;
   bool Model = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module;
@@ -171,6 +171,12 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   }
   if (!Stuck && !Restart)
     V = Value::unknown("joins all rows of a batch with this rank's", E);
+  if (Restart || X.Kind != ExprKind::Call || X.Object == None || !Name.ends_with("_"))
+    return;
+  if (std::optional<Location> L = lvalue(X.Object))
+    write(*L, V, E);
+  else
+    wroteInto(X.Object, V, E);
 }
 
 /// What `E` is, where it has been found to be needed as a whole.

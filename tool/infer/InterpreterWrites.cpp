@@ -6,6 +6,7 @@
 using llvm::StringRef;
 using migrate::ir::ExprKind;
 using migrate::ir::None;
+using migrate::ir::TypeKind;
 
 namespace migrate {
 
@@ -39,11 +40,15 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
       notWhole("it changes what outlives its batch", E);
   }
   if (std::optional<Location> L = lvalue(X.Object); L && isPart(X.Object)) {
+    const Value Part = Last[X.Object];
     write(*L, withPart(read(*L, E), Result), None);
+    if (Part.Kind == Placement::Unknown)
+      wroteInto(X.Object, Result, E);
   } else if (L) {
     if (Row.Kind == Operation::Scatter && Result.replicated()) // written in part, its shape stays
       Result.takeRank(In.Values[0]);
     write(*L, Result, E);
+    wroteInto(X.Object, Result, E); // of which it is a view
   } else if (!Result.replicated() || In.Values[0].Kind == Placement::Unknown) {
     // Through a view: what it was taken from changes.
     ir::ExprId Root = X.Object;
@@ -55,12 +60,65 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
       if (outer(*lvalue(Root))) {
         notWhole("it writes into a part of something", E);
         write(*lvalue(Root), Value::unknown("is written in part", E), E);
-      } else if (Value Whole = read(*lvalue(Root), E);
-                 Whole.Kind == Placement::Sharded && In.Values[0].Kind == Placement::Unknown) {
-        write(*lvalue(Root), Value::unknown("is changed in some of its rows", E), E);
+      } else {
+        wroteInto(X.Object, Result, E);
       }
     }
   }
+}
+
+/// What stands where something is written: `x[0]` and `x` of `x[0].zero_()`, `x.slice(1, 0, 2) = y`.
+const std::set<ir::ExprId> &Interpreter::writeTargets() const {
+  if (Targets)
+    return *Targets;
+  Targets.emplace();
+  auto Add = [&](ir::ExprId E) {
+    while (E != None && Targets->insert(E).second) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      bool Wraps = X.Kind == ExprKind::Cast || X.Kind == ExprKind::Unary || X.Kind == ExprKind::Construct;
+      E = X.Object != None ? X.Object : Wraps && !X.Args.empty() ? X.Args[0] : None;
+    }
+  };
+  for (const ir::Expr &X : P.Code.Exprs) {
+    StringRef Name = X.Name;
+    if (X.Kind == ExprKind::Assign)
+      Add(X.Args[0]);
+    else if (X.Kind == ExprKind::Call && X.Object != None && Name.starts_with("at::Tensor::") && Name.ends_with("_") &&
+             !Name.ends_with("requires_grad_"))
+      Add(X.Object);
+  }
+  return *Targets;
+}
+
+/// Whether `E` is a part of a tensor, by number, as a view, or through an accessor.
+bool Interpreter::withinTensor(ir::ExprId E) const {
+  auto [Of, Part] = partOfVar(E);
+  return Of != None && Part && (P.Code.typeOf(Of).Kind == TypeKind::Tensor || Views.count(Of));
+}
+
+/// `Written` lies now where `Target` does, a tensor or a part of one. This rank's rows are no longer followed if it is
+/// of other rows, or lies in rows that were picked by their number.
+void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E) {
+  ir::ExprId Of = P.unconverted(Target);
+  while (Of != None && P.Code.Exprs[Of].Kind != ExprKind::Ref && P.Code.Exprs[Of].Kind != ExprKind::Field)
+    Of = P.Code.Exprs[Of].Object == None ? None : P.unconverted(P.Code.Exprs[Of].Object);
+  std::optional<Location> L = Of == None ? std::nullopt : lvalue(Of);
+  if (!L)
+    return;
+  const bool Itself = Of == P.unconverted(Target);
+  if (auto View = Views.find(L->Root); View != Views.end() && L->Path.empty())
+    L = View->second;
+  else if (Itself)
+    return; // written as a whole
+  if (read(*L, E).Kind != Placement::Sharded)
+    return;
+  const bool Elements = P.Code.type(Of).Kind != TypeKind::Tensor; // through an accessor or a pointer
+  if (Elements || (!Itself && Last[Target].Kind == Placement::Unknown))
+    write(*L, Value::unknown("is changed in some of its rows", E), E);
+  else if (Written.Kind == Placement::Unknown)
+    write(*L, Written, E);
+  else if (Written.replicated() && Written.AllRows && Written.Rank != 0)
+    write(*L, Value::unknown("is overwritten with rows of all ranks", E), E);
 }
 
 ir::ExprId pointee(const Program &P, ir::ExprId Address) {

@@ -325,6 +325,9 @@ void Roles::findOptimizers() {
       Models.insert(object(Model));
     Optimizers.push_back(std::move(O));
   };
+  if (P.Main != None) // at namespace scope, and static members: made before `main`
+    for (const auto &[Global, Value] : P.Code.Globals)
+      Consider(Value, Global, P.Main, None);
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
     for (const auto &[Field, Value] : P.Code.Functions[F].Inits)
       Consider(Value, Field, F, None);

@@ -1,4 +1,4 @@
-//===- Structure.cpp - Devices, models and batches ------------------------===//
+//===- Structure.cpp - Models and batches ---------------------------------===//
 #include "infer/Deriver.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,19 +11,6 @@ using migrate::ir::StmtKind;
 using migrate::ir::TypeKind;
 
 namespace migrate {
-
-bool choosesCpu(const Program &P) {
-  if (!taughtDevices(P).empty())
-    return false;
-  for (const ir::Expr &E : P.Code.Exprs) {
-    StringRef Name = E.Name;
-    if (Name.ends_with("::kCUDA") || Name.ends_with("DeviceType::CUDA") || Name == "at::Tensor::cuda" ||
-        Name == "torch::nn::Module::cuda" || (E.Kind == ExprKind::Literal && Name.starts_with("cuda")) ||
-        Name == "torch::cuda::is_available" || Name == "accelerate::Accelerator::device")
-      return false;
-  }
-  return true;
-}
 
 Facts Deriver::run() {
   if (F.TooLarge.valid()) {
@@ -39,6 +26,7 @@ Facts Deriver::run() {
   loaders();
   openedFiles();
   devices();
+  replicas();
   models();
   prepare();
   batches();
@@ -139,124 +127,6 @@ bool Deriver::mentionsOurs(ir::ExprId E) const {
   return Found;
 }
 
-/// Whether a call runs a function of the project whose result is a device: its return is looked at itself.
-bool Deriver::givesDevice(const ir::Expr &X) const {
-  ir::FuncId Fn = P.callee(X);
-  return Fn != None &&
-         (P.Code.Functions[Fn].Result == None || P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device);
-}
-
-void Deriver::device(ir::ExprId Value, ir::FuncId Function, bool InInitializer) {
-  if (Value == None || mentionsOurs(Value))
-    return;
-  const ir::Expr *X = &expr(Value);
-  if (X->Kind == ExprKind::Cast && X->Args[0] != None) { // torch::Device(kCUDA)
-    Value = X->Args[0];
-    X = &expr(Value);
-  }
-  if (X->Kind == ExprKind::Construct) {
-    if (X->Args.empty())
-      return;
-    if (X->Args.size() > 1) { // Device(kCUDA, 0)
-      Fact D = fact("device-indexed", Function);
-      ir::Range Both = expr(X->Args.front()).Where;
-      Both.End = expr(X->Args.back()).Where.End;
-      D.Nodes["value"] = Both;
-      if (InInitializer)
-        useTemporaryHandle(D);
-      Out.add(std::move(D));
-      return;
-    }
-    Value = X->Args[0];
-    X = &expr(Value);
-  }
-  // A copy of another device, a result of the project's own function (whose return is looked at itself), the CPU.
-  if (P.Code.type(Value).Kind == TypeKind::Device && X->Kind != ExprKind::Conditional)
-    return;
-  if (StringRef(X->Name).ends_with("kCPU") || (X->Kind == ExprKind::Literal && X->Name == "cpu") || givesDevice(*X))
-    return;
-  bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
-                 StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&
-                 StringRef(expr(X->Args[2]).Name).ends_with("kCPU");
-  bool Named = P.Code.type(Value).Kind == TypeKind::String; // "cuda:0"
-  Fact D = fact(Default ? "device-default" : Named ? "device-indexed" : "device-chosen", Function);
-  D.Nodes["value"] = X->Where;
-  ChosenDevices.push_back(Value);
-  if (InInitializer)
-    useTemporaryHandle(D);
-  Out.add(std::move(D));
-}
-
-/// A program that never asks the accelerator for its device keeps its own moves.
-void Deriver::devices() {
-  for (const ir::Expr &E : P.Code.Exprs)
-    Asks |= E.Name == "accelerate::Accelerator::device";
-  chooseDevices();
-  chooseTaughtDevices();
-  for (const Fact &D : Out.all())
-    Asks |= StringRef(D.Name).starts_with("device-");
-}
-
-/// The device variables that anything is placed by: others are only looked at, or printed.
-std::set<ir::VarId> Deriver::placingDevices() const {
-  std::set<ir::VarId> Placing;
-  auto Use = [&](ir::ExprId E) {
-    E = P.unconverted(E);
-    if (E != None && P.Code.Exprs[E].Var != None)
-      Placing.insert(P.Code.Exprs[E].Var);
-  };
-  for (const ir::Expr &X : P.Code.Exprs)
-    if (X.Kind != ExprKind::Binary && X.Kind != ExprKind::Unary)
-      for (size_t I = X.Kind == ExprKind::Assign; I < X.Args.size(); ++I)
-        Use(X.Args[I]);
-  for (const ir::Stmt &S : P.Code.Stmts)
-    if (S.Kind == ir::StmtKind::Return || S.Kind == ir::StmtKind::Decl)
-      Use(S.Value);
-  for (const ir::Function &Fn : P.Code.Functions)
-    Fn.forEachInit(Use);
-  return Placing;
-}
-
-void Deriver::chooseDevices() {
-  const std::set<ir::VarId> Placing = placingDevices();
-  for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
-    for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
-      if (P.Code.typeOf(Field).Kind == TypeKind::Device)
-        device(Init, Fn, /*InInitializer=*/true);
-    P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
-      const ir::Stmt &X = P.Code.Stmts[S];
-      if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device &&
-          !P.Code.typeOf(X.Var).Reference && Placing.count(X.Var))
-        device(X.Value, Fn);
-      if (X.Kind == StmtKind::Return && X.Value != None && P.Code.Functions[Fn].Result != None &&
-          P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device)
-        device(X.Value, Fn);
-      if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
-          expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None &&
-          P.Code.type(expr(X.Value).Args[0]).Kind == TypeKind::Device)
-        device(expr(X.Value).Args[1], Fn);
-    });
-  }
-}
-
-/// Functions and classes of which the user says that they give a device.
-void Deriver::chooseTaughtDevices() {
-  std::set<ir::ExprId> Done;
-  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
-    if (expr(E).Name == "accelerate::Accelerator::device")
-      P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
-  for (ir::ExprId E : ChosenDevices)
-    P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
-  for (ir::ExprId E : taughtDevices(P)) {
-    if (!Done.insert(E).second || functionOf(E) == None)
-      continue;
-    Fact D = factAt("device-chosen", "value", E);
-    if (inInitializer(E))
-      useTemporaryHandle(D);
-    Out.add(std::move(D));
-  }
-}
-
 /// Whether a statement runs a model: `net->forward(x)`, `net(x)`, `score(net)` of a function that runs what it is
 /// given.
 bool Deriver::runs(ir::StmtId S, ObjectId Model) const {
@@ -324,7 +194,7 @@ void Deriver::models() {
       for (ir::ExprId Arg : llvm::drop_begin(Call.Args))
         if (P.Code.type(Arg).Kind != TypeKind::Bool)
           return;
-      if (StringRef(expr(Call.Args[0]).Name).ends_with("kCPU"))
+      if (StringRef(expr(Call.Args[0]).Name).ends_with("kCPU") || holdsIndexed(X.Where))
         return;
       // Without it an `if` without braces would take the next statement.
       if (auto Parent = R.ParentOf.find(S);

@@ -15,6 +15,8 @@ namespace migrate {
 static std::string factOf(const std::string &How) {
   if (How == "broadcast")
     return "outside-value";
+  if (How == "flag")
+    return "outside-flag";
   return How == "class-weight" || How == "picked-weight" ? How : "metric-" + How;
 }
 
@@ -135,12 +137,12 @@ void Deriver::metrics() {
       M.Chain = It->second;
     Out.add(std::move(M));
   }
-  for (const auto &[Loop, Vars] : F.ReduceAfter) {
+  for (const auto &[Loop, Places] : F.ReduceAfter) {
     Fact M = fact("metric-after-loop", R.FunctionOf.at(Loop));
     M.Nodes["loop"] = P.Code.Stmts[Loop].Where;
     std::vector<std::string> Names;
-    for (ir::VarId V : Vars)
-      Names.push_back(P.Code.Vars[V].Name);
+    for (const Location &L : Places)
+      Names.push_back(spelled(P, L));
     M.Texts["values"] = llvm::join(Names, ", ");
     Out.add(std::move(M));
   }

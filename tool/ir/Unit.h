@@ -127,6 +127,7 @@ enum class StmtKind : uint8_t {
   Return,   ///< Value
   Break,
   Continue,
+  Goto,
   Switch, ///< Value, Children: what stands in its body; each may be jumped to
   Try,    ///< Children[0] the body, then the handlers
   Other,  ///< Children, in order (labels)

@@ -59,11 +59,19 @@ bool Lowering::runsConstructor(const CXXCtorInitializer *I) {
   return inProject(Made->getConstructor()->getLocation()) || (I->isWritten() && Made->getNumArgs() > 0);
 }
 
-void Lowering::addArgs(ir::ExprId Id, llvm::iterator_range<CallExpr::const_arg_iterator> Args) {
+void Lowering::addArgs(ir::ExprId Id, llvm::iterator_range<CallExpr::const_arg_iterator> Args, bool Defaults) {
   std::vector<ir::ExprId> Ids;
   for (const Expr *Arg : Args)
-    if (!isa<CXXDefaultArgExpr>(Arg)) // what the user didn't write
+    if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(Arg)) { // stands at the declaration, for all calls
+      if (!Defaults)
+        continue;
+      size_t Before = Out.Exprs.size();
+      Ids.push_back(expr(Default->getExpr()));
+      for (size_t I = Before; I != Out.Exprs.size(); ++I)
+        Out.Exprs[I].Where.Editable = false;
+    } else {
       Ids.push_back(expr(Arg));
+    }
   Out.Exprs[Id].Args = std::move(Ids);
 }
 
@@ -156,7 +164,7 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   }
   if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
     return Out.Exprs[Id].Object;
-  addArgs(Id, E->arguments());
+  addArgs(Id, E->arguments(), F && inProject(F->getLocation()));
   if (E->isPRValue())
     keep(Id, E->getType());
   if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && puts(Out.Exprs[Id]))
@@ -225,6 +233,7 @@ ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
   case OO_Star:
     if (E->getNumArgs() == 1) {
       ir::ExprId Id = make(ExprKind::Unary, E);
+      setCallee(Id, E->getDirectCallee());
       Out.Exprs[Id].Name = "*";
       addArgs(Id, E->arguments());
       return Id;
@@ -256,7 +265,7 @@ ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
   if (Ctor->isInheritingConstructor()) // `using Base::Base;`
     Ctor = Ctor->getInheritedConstructor().getConstructor();
   setCallee(Id, Held ? Held : Ctor);
-  addArgs(Id, E->arguments());
+  addArgs(Id, E->arguments(), inProject(Ctor->getLocation()));
   keep(Id, E->getType());
   return Id;
 }
@@ -329,6 +338,16 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
     if (Implicit->getCastKind() == CK_UserDefinedConversion)
       if (const auto *Call = dyn_cast<CXXMemberCallExpr>(Sub->IgnoreImplicit())) {
         ir::ExprId Object = expr(Call->getImplicitObjectArgument());
+        // The project's own operator computes something, and no text says so.
+        if (const auto *Operator = dyn_cast_or_null<CXXConversionDecl>(Call->getMethodDecl());
+            Operator && !Operator->isImplicit() && inProject(Operator->getLocation()) &&
+            Operator->getConversionType().getNonReferenceType()->isArithmeticType()) {
+          ir::ExprId Id = make(ExprKind::Call, Call);
+          setCallee(Id, Operator);
+          Out.Exprs[Id].Object = Object;
+          Out.Exprs[Id].Where.Editable = false;
+          return Id;
+        }
         if (!E->getType()->isBooleanType() || !StringRef(Out.type(Object).Name).starts_with("std::optional<"))
           return Object;
         ir::ExprId Holds = make(ExprKind::Call, E); // `if (state)` asks whether it holds anything, not what

@@ -157,6 +157,8 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     return make(StmtKind::Break, S);
   if (isa<ContinueStmt>(S))
     return make(StmtKind::Continue, S);
+  if (isa<GotoStmt, IndirectGotoStmt>(S))
+    return make(StmtKind::Goto, S);
   if (const auto *Switch = dyn_cast<SwitchStmt>(S)) {
     ir::ExprId Cond = expr(Switch->getCond());
     std::vector<ir::StmtId> Cases;

@@ -82,7 +82,8 @@ private:
   const clang::CXXConstructorDecl *heldBy(const clang::CXXConstructExpr *E);
   ir::ExprId aggregate(const clang::InitListExpr *E);
   ir::ExprId lambda(const clang::LambdaExpr *E);
-  void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args);
+  /// `Defaults`: also the arguments that the declaration gives, which no edit may touch.
+  void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args, bool Defaults = false);
   void setCallee(ir::ExprId Id, const clang::FunctionDecl *F);
   bool runsConstructor(const clang::CXXCtorInitializer *I);
   void setForwardOf(ir::ExprId Id, clang::QualType ModuleType);

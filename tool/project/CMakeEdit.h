@@ -8,7 +8,7 @@
 namespace migrate {
 
 /// Adds `find_package(Accelerate REQUIRED)` and `Accelerate::accelerate` where a target is defined. A target whose
-/// definition isn't found (made in a function, by another build system) becomes a finding with the lines to type.
+/// definition isn't found (made by another package's function, another build system) becomes a finding with the lines to type.
 void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rules, const FileTexts &Texts,
                  Migration &Out);
 

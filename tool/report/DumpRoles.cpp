@@ -38,9 +38,9 @@ public:
       line("loss", named(P.Code.Exprs[E].Object) + "a " + (How == "sum" ? "sum" : "mean") + " over the batch",
            P.Code.Exprs[E].Where);
     flush();
-    for (const auto &[Loop, Vars] : F.ReduceAfter)
-      for (ir::VarId V : Vars)
-        line("accumulator", "`" + P.Code.Vars[V].Name + "`, reduced behind its loop", P.Code.Stmts[Loop].Where);
+    for (const auto &[Loop, Places] : F.ReduceAfter)
+      for (const Location &L : Places)
+        line("accumulator", "`" + spelled(P, L) + "`, reduced behind its loop", P.Code.Stmts[Loop].Where);
     flush();
     calls();
     fromRules("AM05", "value");

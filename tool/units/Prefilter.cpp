@@ -15,10 +15,10 @@ using namespace llvm;
 namespace migrate {
 
 bool mayTrain(StringRef Text) {
-  // Training needs a `backward` somewhere; the others are what `Lowering::noteDistributed` looks for.
+  // Training needs a `backward` somewhere, or takes gradients itself; the others are what `Lowering::noteDistributed` looks for.
   static const char *const Words[] = {
-      "backward", "c10d",         "csrc/distributed", "mpi.h",       "MPI_",
-      "nccl",     "nn::parallel", "nn/parallel",      "Distributed", "namespace parallel"};
+      "backward", "autograd::grad", "c10d",        "csrc/distributed", "mpi.h",             "MPI_",
+      "nccl",     "nn::parallel",   "nn/parallel", "Distributed",      "namespace parallel"};
   return any_of(Words, [&](const char *Word) { return Text.contains(Word); });
 }
 

@@ -1,0 +1,111 @@
+//===- InterpreterBeside.cpp - Flags that are set beside the training -----===//
+//
+// A thread or a signal handler sets a flag, `stop = true`, whenever it does: ranks that look at it see it in different
+// steps. Where it decides about a step, they agree on what the main process sees.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+
+namespace migrate {
+
+/// `bool`, `std::atomic<bool>`, `volatile std::sig_atomic_t`: of which a reader sees one value or the other.
+static bool isFlag(const ir::Type &T) {
+  StringRef Name = T.Name;
+  return T.Kind == ir::TypeKind::Bool || T.Kind == ir::TypeKind::Integer || Name.starts_with("std::atomic<") ||
+         Name.starts_with("std::atomic_flag");
+}
+
+/// The functions that `E` names: a lambda, a function, a pointer to one.
+static void functionsNamed(const Program &P, ir::ExprId E, std::vector<ir::FuncId> &Into) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind == ExprKind::Unary && X.Name == "&" && X.Args[0] != None)
+    return functionsNamed(P, X.Args[0], Into);
+  if (X.Func != None)
+    Into.push_back(X.Func);
+  else if (ir::FuncId F = X.Kind == ExprKind::Unknown ? P.callee(X) : None; F != None)
+    Into.push_back(F);
+}
+
+/// `action.sa_handler`, of a `sigaction`.
+static bool isHandler(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  return X.Kind == ExprKind::Field && X.Var != None && StringRef(P.Code.Vars[X.Var].Name).contains("sa_handler");
+}
+
+/// What is written to from functions that threads and signal handlers run.
+const std::set<ir::VarId> &Interpreter::setBeside() const {
+  if (Beside)
+    return *Beside;
+  Beside.emplace();
+  std::vector<ir::FuncId> Next;
+  for (const ir::Expr &X : P.Code.Exprs) {
+    StringRef Name = X.Name, Type = X.Type == None ? "" : StringRef(P.Code.Types[X.Type].Name);
+    bool Runs = Name == "signal" || Name == "std::signal" || Name == "pthread_create" || Name == "std::async" ||
+                (X.Kind == ExprKind::Construct && (Type == "std::thread" || Type == "std::jthread")) ||
+                (X.Object != None && Name.starts_with("std::vector<std::thread") && isCollecting(Name));
+    if (Runs && (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct))
+      for (ir::ExprId Arg : X.Args)
+        if (Arg != None)
+          functionsNamed(P, Arg, Next);
+    if (X.Kind == ExprKind::Assign && isHandler(P, X.Args[0]))
+      functionsNamed(P, X.Args[1], Next);
+  }
+  std::set<ir::FuncId> Seen;
+  while (!Next.empty()) {
+    ir::FuncId F = Next.back();
+    Next.pop_back();
+    const ir::Function &Fn = P.Code.Functions[F];
+    if (Fn.Body == None || !Seen.insert(F).second)
+      continue;
+    P.forEachExprIn(Fn.Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      ir::ExprId To = None;
+      if (X.Kind == ExprKind::Assign && !X.Args.empty()) {
+        To = X.Args[0];
+      } else if (X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).starts_with("std::atomic")) {
+        if (llvm::is_contained({"store", "exchange", "operator=", "test_and_set", "clear"},
+                               StringRef(X.Name).rsplit("::").second))
+          To = X.Object;
+      }
+      if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
+        llvm::append_range(Next, P.bodies(X));
+      const ir::Expr *Set = To == None ? nullptr : &P.Code.Exprs[P.unconverted(To)];
+      if (Set && (Set->Kind == ExprKind::Ref || Set->Kind == ExprKind::Field) && Set->Var != None &&
+          isFlag(P.Code.typeOf(Set->Var)) && P.Code.Vars[Set->Var].Function != F)
+        Beside->insert(Set->Var);
+    });
+  }
+  return *Beside;
+}
+
+/// The handlers that `signal` or `sigaction` is given: those that the struct is set to.
+static std::vector<ir::FuncId> handlersAt(const Program &P, ir::ExprId Given) {
+  std::vector<ir::FuncId> Named;
+  functionsNamed(P, Given, Named);
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (Named.empty() && X.Kind == ExprKind::Assign && isHandler(P, X.Args[0]))
+      functionsNamed(P, X.Args[1], Named);
+  return Named;
+}
+
+/// Whether a signal handler does no more than set flags, which is followed.
+bool Interpreter::setsFlag(ir::ExprId Handler) const {
+  const std::vector<ir::FuncId> Named = handlersAt(P, Handler);
+  return !Named.empty() && llvm::all_of(Named, [&](ir::FuncId F) {
+    bool Sets = false, Other = false;
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      Sets |= (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && setBeside().count(X.Var) != 0;
+      Other |= X.Kind == ExprKind::Call && !StringRef(X.Name).starts_with("std::atomic");
+    });
+    return Sets && !Other;
+  });
+}
+
+} // namespace migrate

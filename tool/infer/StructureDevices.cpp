@@ -1,0 +1,295 @@
+//===- StructureDevices.cpp - Which devices a program chooses -------------===//
+//
+// A device that is chosen becomes this rank's. What the tool can't see chosen stays where the program puts it, and so
+// do its batches. A loop over the machine's GPUs that puts models or batches on each shares the work out already.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Deriver.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// Whether a device comes from where nothing is seen of it: a function without a body, a field that one has filled.
+static bool unseen(const Program &P, const ir::Expr &X, const std::set<ir::VarId> &Set) {
+  if (X.Type == None || P.Code.Types[X.Type].Kind != TypeKind::Device)
+    return false;
+  StringRef Name = X.Name;
+  if (X.Kind == ExprKind::Call)
+    return P.bodies(X).empty() && !Name.starts_with("std::") && !Name.starts_with("at::") &&
+           !Name.starts_with("torch::") && !Name.starts_with("c10::") && !Name.starts_with("accelerate::");
+  return X.Kind == ExprKind::Field && X.Var != None && !Set.count(X.Var);
+}
+
+bool choosesCpu(const Program &P) {
+  if (!taughtDevices(P).empty())
+    return false;
+  std::set<ir::VarId> Set; // fields that the program gives a device
+  for (const ir::Function &Fn : P.Code.Functions)
+    for (const auto &[Field, Init] : Fn.Inits)
+      Set.insert(Field);
+  for (const ir::Expr &E : P.Code.Exprs)
+    if (E.Kind == ExprKind::Assign && E.Args[0] != None && P.Code.Exprs[E.Args[0]].Var != None)
+      Set.insert(P.Code.Exprs[E.Args[0]].Var);
+  for (const ir::Expr &E : P.Code.Exprs) {
+    StringRef Name = E.Name;
+    if (unseen(P, E, Set))
+      return false;
+    if (Name.ends_with("::kCUDA") || Name.ends_with("DeviceType::CUDA") || Name == "at::Tensor::cuda" ||
+        Name == "torch::nn::Module::cuda" || (E.Kind == ExprKind::Literal && Name.starts_with("cuda")) ||
+        Name == "torch::cuda::is_available" || Name == "accelerate::Accelerator::device")
+      return false;
+  }
+  return true;
+}
+
+/// Whether a call runs a function of the project whose result is a device: its return is looked at itself.
+bool Deriver::givesDevice(const ir::Expr &X) const {
+  ir::FuncId Fn = P.callee(X);
+  return Fn != None &&
+         (P.Code.Functions[Fn].Result == None || P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device);
+}
+
+void Deriver::device(ir::ExprId Value, ir::FuncId Function, bool InInitializer) {
+  if (Value == None || mentionsOurs(Value))
+    return;
+  const ir::Expr *X = &expr(Value);
+  if (X->Kind == ExprKind::Cast && X->Args[0] != None) { // torch::Device(kCUDA)
+    Value = X->Args[0];
+    X = &expr(Value);
+  }
+  if (X->Kind == ExprKind::Construct) {
+    if (X->Args.empty())
+      return;
+    if (X->Args.size() > 1) { // Device(kCUDA, 0)
+      Fact D = fact("device-indexed", Function);
+      ir::Range Both = expr(X->Args.front()).Where;
+      Both.End = expr(X->Args.back()).Where.End;
+      D.Nodes["value"] = Both;
+      if (InInitializer)
+        useTemporaryHandle(D);
+      Out.add(std::move(D));
+      return;
+    }
+    Value = X->Args[0];
+    X = &expr(Value);
+  }
+  // A copy of another device, a result of the project's own function (whose return is looked at itself), the CPU.
+  if (P.Code.type(Value).Kind == TypeKind::Device && X->Kind != ExprKind::Conditional)
+    return;
+  if (StringRef(X->Name).ends_with("kCPU") || (X->Kind == ExprKind::Literal && X->Name == "cpu") || givesDevice(*X))
+    return;
+  bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
+                 StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&
+                 StringRef(expr(X->Args[2]).Name).ends_with("kCPU");
+  bool Named = P.Code.type(Value).Kind == TypeKind::String; // "cuda:0"
+  Fact D = fact(Default ? "device-default" : Named ? "device-indexed" : "device-chosen", Function);
+  D.Nodes["value"] = X->Where;
+  ChosenDevices.push_back(Value);
+  if (InInitializer)
+    useTemporaryHandle(D);
+  Out.add(std::move(D));
+}
+
+/// A program that never asks the accelerator for its device keeps its own moves.
+void Deriver::devices() {
+  for (const ir::Expr &E : P.Code.Exprs)
+    Asks |= E.Name == "accelerate::Accelerator::device";
+  chooseDevices();
+  chooseTaughtDevices();
+  chooseIndexed();
+  for (const Fact &D : Out.all())
+    Asks |= StringRef(D.Name).starts_with("device-");
+}
+
+/// The device variables that anything is placed by: others are only looked at, or printed.
+std::set<ir::VarId> Deriver::placingDevices() const {
+  std::set<ir::VarId> Placing;
+  auto Use = [&](ir::ExprId E) {
+    E = P.unconverted(E);
+    if (E != None && P.Code.Exprs[E].Var != None)
+      Placing.insert(P.Code.Exprs[E].Var);
+  };
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (X.Kind != ExprKind::Binary && X.Kind != ExprKind::Unary)
+      for (size_t I = X.Kind == ExprKind::Assign; I < X.Args.size(); ++I)
+        Use(X.Args[I]);
+  for (const ir::Stmt &S : P.Code.Stmts)
+    if (S.Kind == ir::StmtKind::Return || S.Kind == ir::StmtKind::Decl)
+      Use(S.Value);
+  for (const ir::Function &Fn : P.Code.Functions)
+    Fn.forEachInit(Use);
+  return Placing;
+}
+
+void Deriver::chooseDevices() {
+  const std::set<ir::VarId> Placing = placingDevices();
+  for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
+    for (const auto &[Field, Init] : P.Code.Functions[Fn].Inits)
+      if (P.Code.typeOf(Field).Kind == TypeKind::Device)
+        device(Init, Fn, /*InInitializer=*/true);
+    P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      if (X.Kind == StmtKind::Decl && P.Code.typeOf(X.Var).Kind == TypeKind::Device &&
+          !P.Code.typeOf(X.Var).Reference && Placing.count(X.Var))
+        device(X.Value, Fn);
+      if (X.Kind == StmtKind::Return && X.Value != None && P.Code.Functions[Fn].Result != None &&
+          P.Code.Types[P.Code.Functions[Fn].Result].Kind == TypeKind::Device)
+        device(X.Value, Fn);
+      if (X.Kind == StmtKind::Expr && X.Value != None && expr(X.Value).Kind == ExprKind::Assign &&
+          expr(X.Value).Args.size() == 2 && expr(X.Value).Args[0] != None &&
+          P.Code.type(expr(X.Value).Args[0]).Kind == TypeKind::Device)
+        device(expr(X.Value).Args[1], Fn);
+    });
+  }
+}
+
+/// Functions and classes of which the user says that they give a device.
+void Deriver::chooseTaughtDevices() {
+  std::set<ir::ExprId> Done;
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (expr(E).Name == "accelerate::Accelerator::device")
+      P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
+  for (ir::ExprId E : ChosenDevices)
+    P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
+  for (ir::ExprId E : taughtDevices(P)) {
+    if (!Done.insert(E).second || functionOf(E) == None)
+      continue;
+    Fact D = factAt("device-chosen", "value", E);
+    if (inInitializer(E))
+      useTemporaryHandle(D);
+    Out.add(std::move(D));
+  }
+}
+
+/// GPUs that are named by their number where no variable holds them, `x.to("cuda:0")`, or one of namespace scope does:
+/// every rank would take that one.
+void Deriver::chooseIndexed() {
+  std::set<ir::ExprId> Done;
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (expr(E).Name == "accelerate::Accelerator::device")
+      P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
+  std::set<std::pair<ir::FileId, uint32_t>> Known; // of variables, and of other instantiations
+  for (const Fact &D : Out.all())
+    if (auto It = D.Nodes.find("value"); It != D.Nodes.end() && StringRef(D.Name).starts_with("device-"))
+      Known.insert({It->second.File, It->second.Begin});
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = expr(E);
+    ir::FuncId Fn = functionOf(E);
+    if (Fn == None || Done.count(E) || !F.Reached.count(Fn))
+      continue;
+    ir::Range Value;
+    StringRef Name = X.Name;
+    bool Makes = X.Kind == ExprKind::Construct && P.Code.type(E).Kind == TypeKind::Device;
+    bool Option = X.Kind == ExprKind::Call && (Name == "c10::TensorOptions::device" || Name == "at::device");
+    if ((Makes || Option) && X.Args.size() == 2 && StringRef(expr(X.Args[0]).Name).ends_with("kCUDA") &&
+        integerLiteral(X.Args[1])) {
+      Value = expr(X.Args[0]).Where;
+      Value.End = expr(X.Args[1]).Where.End;
+    } else if (X.Kind == ExprKind::Call && !Option) {
+      bool Moves = Name == "at::Tensor::to" || Name == "torch::nn::Module::to";
+      if (Moves && !X.Args.empty() && X.Args[0] != None && expr(X.Args[0]).Kind == ExprKind::Literal &&
+          StringRef(expr(X.Args[0]).Name).starts_with("cuda:"))
+        Value = expr(X.Args[0]).Where;
+    }
+    if (!Value.valid() || !Known.insert({Value.File, Value.Begin}).second)
+      continue;
+    Fact D = fact("device-indexed", Fn);
+    D.Nodes["value"] = Value;
+    if (inInitializer(E))
+      useTemporaryHandle(D);
+    Indexed.push_back(Value);
+    Out.add(std::move(D));
+  }
+  // Before `main` no rank knows which it is.
+  for (const auto &[Global, Init] : P.Code.Globals) {
+    const ir::Type &T = P.Code.typeOf(Global);
+    const ir::Expr &X = expr(P.unconverted(Init));
+    bool Number = X.Kind == ExprKind::Literal && StringRef(X.Name).starts_with("cuda:");
+    Number |= expr(Init).Kind == ExprKind::Construct && expr(Init).Args.size() == 2 &&
+              StringRef(expr(expr(Init).Args[0]).Name).ends_with("kCUDA");
+    if (T.Kind != TypeKind::Device || !Number || P.Main == None)
+      continue;
+    const ir::Function &Main = P.Code.Functions[P.Main];
+    Fact D = fact(T.Const ? "device-fixed" : "device-global", P.Main);
+    ir::Range At = Main.Where;
+    At.Begin = At.End = Main.BodyBegin;
+    D.Nodes["place"] = T.Const ? P.Code.Vars[Global].Decl : At;
+    D.Texts["name"] = P.Code.Vars[Global].Name;
+    bool Set = false; // by an earlier migration
+    P.forEachExprIn(Main.Body, [&](ir::ExprId E) {
+      Set |= expr(E).Kind == ExprKind::Assign && expr(expr(E).Args[0]).Var == Global && mentionsOurs(expr(E).Args[1]);
+    });
+    if (!Set)
+      Out.add(std::move(D));
+  }
+  // `cudaSetDevice(0)`: the process's own GPU, whatever the launcher gave it.
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    StringRef Name = expr(E).Name;
+    bool Sets = Name == "cudaSetDevice" || Name == "c10::cuda::set_device" || Name == "c10::cuda::CUDAGuard::CUDAGuard" ||
+                Name == "c10::DeviceGuard::DeviceGuard";
+    if (Sets && functionOf(E) != None && F.Reached.count(functionOf(E)) && !mentionsOurs(E))
+      Out.add(factAt("device-fixed", "place", E));
+  }
+}
+
+bool Deriver::integerLiteral(ir::ExprId E) const {
+  const ir::Expr &X = expr(P.unconverted(E));
+  return X.Kind == ExprKind::Literal && P.Code.type(P.unconverted(E)).Kind == TypeKind::Integer;
+}
+
+/// Whether an edit of a numbered GPU stands within a range.
+bool Deriver::holdsIndexed(const ir::Range &Where) const {
+  return llvm::any_of(Indexed, [&](const ir::Range &R) { return Where.contains(R); });
+}
+
+/// Whether an expression counts the machine's GPUs, itself or by a variable's name.
+bool Deriver::countsDevices(ir::ExprId E, int Hops) const {
+  bool Counts = false;
+  P.forEachExpr(E, [&](ir::ExprId Sub) {
+    const ir::Expr &X = expr(Sub);
+    Counts |= X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::device_count");
+    if (X.Kind != ExprKind::Ref || X.Var == None || Hops == 0)
+      return;
+    if (auto Init = R.Init.find(X.Var); Init != R.Init.end())
+      Counts |= countsDevices(Init->second, Hops - 1);
+    for (ir::ExprId Given : R.givenTo(X.Var))
+      Counts |= countsDevices(Given, Hops - 1);
+  });
+  return Counts;
+}
+
+void Deriver::replicas() {
+  for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
+    if (!F.Reached.count(Fn))
+      continue;
+    P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId Id) {
+      const ir::Stmt &S = P.Code.Stmts[Id];
+      bool Loops = S.Kind == StmtKind::Loop || S.Kind == StmtKind::RangeFor;
+      if (!Loops || S.Value == None)
+        return;
+      StringRef Range = P.Code.type(S.Value).Name;
+      bool Devices = S.Kind == StmtKind::RangeFor && Range.starts_with("std::") && Range.contains("c10::Device");
+      if (!Devices && !countsDevices(S.Value))
+        return;
+      bool Places = false;
+      P.forEachExprIn(Id, [&](ir::ExprId E) {
+        StringRef Name = expr(E).Name;
+        Places |= expr(E).Kind == ExprKind::Call &&
+                  (Name == "at::Tensor::to" || Name == "at::Tensor::cuda" || Name == "torch::nn::Module::to" ||
+                   Name == "cudaSetDevice" || Name.ends_with("::set_device") || Name.ends_with("::setDevice") ||
+                   Name.ends_with("::clone") || isBackward(expr(E)));
+      });
+      if (Places)
+        Out.add(factAt("several-devices", "place", S.Value));
+    });
+  }
+}
+
+} // namespace migrate
