@@ -7,6 +7,11 @@ What is in scope: `x` (rows of 4), `y` (the targets), `out` (the model's rows of
 import random
 
 
+# Rows of `[B, 1]` beside `[B]`: every row meets every row, which the tool can't always see and then remarks.
+JOINED = {"curve": ["torch::mse_loss(out, y.squeeze(1))", "(out - y.flatten()).pow(2).mean()"],
+          "gaps": ["(out - y.select(1, 0)).pow(2).mean()", "(out * y.select(1, 1)).square().sum()"]}
+
+
 class Expressions:
     def __init__(self, rng: random.Random):
         self.rng = rng
@@ -158,8 +163,7 @@ class Expressions:
         e, m = self.error(), self.mask()
         own = {"points": ["torch::cross_entropy_loss(out, y, torch::full({3}, 0.5))",
                           "torch::nll_loss(torch::log_softmax(out, 1), y, {}, at::Reduction::Mean, 1)"],
-               "curve": ["torch::mse_loss(out, y.squeeze(1))", "(out - y.flatten()).pow(2).mean()"],
-               "gaps": ["(out - y.select(1, 0)).pow(2).mean()", "(out * y.select(1, 1)).square().sum()"]}[self.kind]
+               **JOINED}[self.kind]
         return self.pick(*own, f"(({e}) * {m}).sum() / ({m}.sum() + 1)", f"({e}).index({{{m}}}).sum()",
                          f"(({e}) * {m}).sum() / {m}.sum()", f"({e}).mean() + 0.1 * ({e}).sum()",
                          f"({e}).mean() * ({e}).mean()")

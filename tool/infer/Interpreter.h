@@ -155,6 +155,7 @@ private:
   // Statements (InterpreterStatements.cpp)
   void exec(ir::StmtId S);
   void handedOn(ir::ExprId E, const Value &V);
+  void sumsOfParts(const State &A, const State &B);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);

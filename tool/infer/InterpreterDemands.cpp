@@ -224,8 +224,25 @@ ir::ExprId Interpreter::countIn(ir::ExprId E) const {
   }
 }
 
+/// Whether a value is of a row whose number a loop counts, `p[i].item<int>()`.
+static bool countedRow(const Program &P, ir::ExprId E) {
+  for (E = P.unconverted(E); E != None; E = P.unconverted(E)) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Index && X.Args.size() == 1 && X.Args[0] != None)
+      if (P.Code.Exprs[P.unconverted(X.Args[0])].Kind == ExprKind::Ref && P.Code.type(X.Args[0]).number())
+        return true;
+    if (X.Object == None)
+      return false;
+    E = X.Object;
+  }
+  return false;
+}
+
 /// Anything but linear of a number that isn't replicated: the number is reduced first.
 Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
+  // `p[i].item<int>() == label`: of all rows it is the one that is meant.
+  if (V.Kind == Placement::Unknown && P.Code.type(E).number() && countedRow(P, E) && gathered(E, V))
+    return Value::of(Placement::Replicated, E);
   if (V.replicated() || V.Kind == Placement::Own || V.Kind == Placement::Sharded || V.Kind == Placement::Unknown)
     return V;
   if (numeric(E)) {

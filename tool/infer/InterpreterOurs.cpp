@@ -39,8 +39,11 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     V.Least = std::max<int8_t>(V.Least, 1);
     return V;
   }
-  if (Name == "squeeze" && !Args.empty())
+  if (Name == "squeeze" && !Args.empty()) {
+    if (uint32_t Batch = Last[X.Args[0]].Batch; Batch != None) // used where it was read, as by `x.squeeze()`
+      Out.Unmoved.insert(Batch);
     return squeezed(Args[0], {}, E);
+  }
   if (Name == "global_like" && !Args.empty()) { // whole, of the argument's dimensions
     Value V = Value::of(Placement::Replicated, E);
     V.setRank(Args[0].Rank);

@@ -150,6 +150,18 @@ std::pair<ir::VarId, bool> Interpreter::partOfVar(ir::ExprId E) const {
   }
 }
 
+/// Whether `E` is one row of a tensor by a number that is written out: `x.index_put_({0, 1}, y)`, `x[0] = y`.
+static bool putsRow(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  std::vector<ir::ExprId> Items;
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None)
+      collectItems(P, Arg, Items);
+  bool Picks = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::index"));
+  return Picks && !Items.empty() && P.Code.Exprs[P.unconverted(Items[0])].Kind == ExprKind::Literal &&
+         P.Code.type(P.unconverted(Items[0])).Kind == TypeKind::Integer;
+}
+
 /// Whether a part of a tensor is written through a view, a pointer or an accessor, here or in what it is handed to:
 /// its rows have their places in the whole there.
 bool Interpreter::writtenInParts(ir::VarId V) {
@@ -177,8 +189,11 @@ bool Interpreter::writtenInParts(ir::VarId V) {
     for (const ir::Expr &X : P.Code.Exprs) {
       StringRef Name = X.Name;
       if (X.Kind == ExprKind::Assign && X.Args[0] != None && P.Code.Exprs[X.Args[0]].Kind != ExprKind::Ref) {
-        if (auto [Of, Part] = partOfVar(X.Args[0]); Of != None && Part)
+        if (auto [Of, Part] = partOfVar(X.Args[0]); Of != None && Part) {
           Elements.insert(Of);
+          if (putsRow(P, X.Args[0]))
+            InParts->insert(Of);
+        }
       } else if (X.Kind == ExprKind::Call && X.Object != None && Name.starts_with("at::Tensor::") &&
                  Name.ends_with("_") && !Name.ends_with("requires_grad_")) {
         if (auto [Of, Part] = partOfVar(X.Object); Of != None) {

@@ -361,6 +361,19 @@ void Interpreter::execTry(const ir::Stmt &S) {
   Current = Any ? Result : After;
 }
 
+/// `if (ready) sum += x; else sum -= 1;`: no part can wait where the other side adds a whole.
+void Interpreter::sumsOfParts(const State &A, const State &B) {
+  auto Part = [](const Value &V) { return V.Kind == Placement::Partial && !V.Fresh; };
+  for (const auto &[L, V] : A) {
+    auto Other = B.find(L);
+    if (Other == B.end() || !outer(L))
+      continue;
+    const Value &W = Other->second;
+    if ((Part(V) && W.Kind == Placement::Replicated) || (Part(W) && V.Kind == Placement::Replicated))
+      Restart |= EachStep.insert(L).second;
+  }
+}
+
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
   if (failStop(Then) && !matters(Else)) {
@@ -405,6 +418,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   exec(Else);
   bool ElseDead = Dead;
   Dead = ThenDead && ElseDead;
+  if (!ThenDead && !ElseDead)
+    sumsOfParts(AfterThen, Current);
   if (ThenDead && !ElseDead)
     ; // Current is the else side's
   else if (!ThenDead && ElseDead)
