@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "messages.h"
 #include "toys.h"
 
 namespace {
@@ -158,6 +159,24 @@ TEST_F(Accumulation, LoadersThatAreSharedOutInPlace) {
         EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
     }
   }
+}
+
+TEST_F(Accumulation, AWindowIsOneMessage) {
+  Sequential model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto loader = accelerate::make_data_loader(waves(27), 3);  // 9 batches: two windows and one of a single batch
+  accelerator.prepare(model, optimizer, loader);
+  const auto epoch = [&] {
+    for (auto& b : *loader) {
+      auto window = accelerator.accumulate(model);
+      optimizer.zero_grad();
+      accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+      optimizer.step();
+    }
+  };
+  epoch();
+  const MessageCounts expected = {{"allreduce_", 3}, {"broadcast_", 1}};  // the broadcast begins the epoch
+  EXPECT_EQ(messages_of(epoch), n == 1 ? MessageCounts{} : expected);
 }
 
 TEST_F(Accumulation, WithinAWindowNothingMoves) {
