@@ -49,8 +49,11 @@ struct Models::Model {
   /// without a message of their own: how many ranks' losses reach the whole model, and how many ranks' parts are others
   /// than when the ranks compared them last.
   enum Vote : size_t { kWhole, kSamePart, kOtherPart };
+  /// Four numbers more tell how many ranks' losses are of the training loaders' batch 0, 4, 8, ..., of batch 1, 5, ...,
+  /// and so on. All ranks' are of one, unless a rank has left one out by itself: gradients of two steps would be mixed.
+  static constexpr size_t kTurns = 4;
   at::Tensor votes;                        // the first of the reducer's parameters; none where it doesn't need it
-  std::vector<at::Tensor> ballots;         // the gradient for each vote
+  std::vector<at::Tensor> ballots;         // the gradient for each vote in each turn
   std::vector<bool> used, used_somewhere;  // as compared last
   std::vector<at::Tensor> before;          // gradients of what isn't reached, or none, before the backward under way
 

@@ -299,8 +299,13 @@ void Models::make_ready(Group& group, const Reached& reached) {
       model.ballots.clear();
       // As long as a cache line: it comes first in its bucket, and the gradients behind it are to stay aligned.
       const auto length = static_cast<int64_t>(64 / kind.dtype().itemsize());
-      for (const std::vector<double>& ballot : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
-        model.ballots.push_back(at::constant_pad_nd(at::tensor(ballot, at::kDouble).to(kind), {0, length - 2}));
+      for (const std::vector<double>& vote : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
+        for (size_t turn = 0; turn < Model::kTurns; ++turn) {
+          std::vector<double> ballot(vote);
+          ballot.resize(static_cast<size_t>(length));
+          ballot[vote.size() + turn] = 1;
+          model.ballots.push_back(at::tensor(ballot, at::kDouble).to(kind));
+        }
       }
       model.votes = at::zeros({length}, kind).requires_grad_();
       arguments.names[arguments.parameters.size()] = "votes";
@@ -448,7 +453,7 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       std::vector<std::string> lines;
       for (const Reached& r : synced_ones) {
         lines.push_back("backward() through " + (whole ? std::to_string(r.parameters) + " parameters of " : "") +
-                        r.model->name);
+                        r.model->name + ", " + std::to_string(state().control.batch) + " batches of training loaders");
       }
       return lines;
     });
@@ -510,3 +515,6 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
 }
 
 }  // namespace accelerate::detail
+    for (const Reached& r : synced_ones) {
+      check_turns(*r.model);
+    }

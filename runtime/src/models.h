@@ -88,6 +88,7 @@ class Models {
   static void make_up(Group& group, const Reached& reached, const std::function<void()>& run);
   [[noreturn]] static void throw_unused(const Reached& reached);
   static bool fix_graph(const Reached& reached);
+  static void check_turns(Model& model);
   static void make_ready(Group& group, const Reached& reached);
   static void agree_on_buffers(Group& group, Model& model);
 
