@@ -75,6 +75,13 @@ struct Models::Model {
   /// There may be such on some rank; alike on all.
   bool unsent = false;
 
+  /// The gradient of the smallest parameter as it was when the last training batch was handed out; see
+  /// watch_gradients().
+  size_t watched = 0;
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> watched_gradient{at::Tensor().getIntrusivePtr()};
+  uint32_t watched_version = 0;
+  bool warned = false;
+
   /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
   int64_t backwards = 0;
   /// The modules that have buffers, and whether they trained at the last backward. (A module on the stack isn't there.)

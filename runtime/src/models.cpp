@@ -163,6 +163,11 @@ void Models::add_model(Group& group, std::unique_ptr<Model> model) {
     owners_[model->parameters[i].unsafeGetTensorImpl()] = Owner{model.get(), i};
   }
   model->number = ++prepared_;
+  for (size_t i = 1; i < model->parameters.size(); ++i) {
+    if (model->parameters[i].numel() < model->parameters[model->watched].numel()) {
+      model->watched = i;
+    }
+  }
   models_.push_back(std::move(model));
 }
 
@@ -191,6 +196,26 @@ void Models::forget_dead() {
     } else {
       ++it;
     }
+  }
+}
+
+void Models::watch_gradients(int64_t backwards) {
+  const bool without_backward = backwards == watched_at_;
+  watched_at_ = backwards;
+  for (auto& model : models_) {
+    const at::Tensor gradient = model->parameters.empty() ? at::Tensor() : model->parameters[model->watched].grad();
+    const bool same = gradient.unsafeGetTensorImpl() == model->watched_gradient._unsafe_get_target() &&
+                      gradient.defined() && gradient._version() == model->watched_version;
+    if (without_backward && gradient.defined() && !same && !model->warned &&
+        at::any(gradient.is_sparse() ? gradient._values() : gradient).item<bool>()) {
+      model->warned = true;
+      TORCH_WARN("[accelerate] rank ", rank(), " of ", ranks(), ": the gradients of ", model->name,
+                 " have changed since the last batch, and accelerator.backward() wasn't called. loss.backward() gives "
+                 "each rank the gradients of its own rows, so that the ranks' models drift apart; call "
+                 "accelerator.backward(loss)");
+    }
+    model->watched_gradient = gradient.getIntrusivePtr();
+    model->watched_version = gradient.defined() ? gradient._version() : 0;
   }
 }
 
@@ -496,6 +521,9 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     pass();
     sending = false;
     for (const Reached& r : synced_ones) {
+      check_turns(*r.model);
+    }
+    for (const Reached& r : synced_ones) {
       take_zeros_back(group, r);
       agree_on_buffers(group, *r.model);
     }
@@ -515,6 +543,3 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
 }
 
 }  // namespace accelerate::detail
-    for (const Reached& r : synced_ones) {
-      check_turns(*r.model);
-    }
