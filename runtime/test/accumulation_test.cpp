@@ -155,8 +155,8 @@ TEST_F(Accumulation, LoadersThatAreSharedOutInPlace) {
             }
           }
         }
-      }
         EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
+      }
     }
   }
 }
