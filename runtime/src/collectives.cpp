@@ -23,6 +23,27 @@ at::ScalarType wide(at::ScalarType type) {
   return at::isIntegralType(type, /*includeBool=*/true) ? at::kLong : at::kDouble;
 }
 
+/// Up to this many integers travel with the floating-point numbers that are there as well, so that a loss and a count
+/// are one message.
+constexpr int64_t kFewIntegers = 1000;
+
+/// Each as three numbers, whose sums over the ranks a double holds exactly: 22 bits, 22 bits, and the rest with its
+/// sign.
+constexpr int64_t kBits = 22, kMask = (int64_t{1} << kBits) - 1;
+
+at::Tensor in_parts(const at::Tensor& integers) {
+  const at::Tensor x = integers.to(at::kLong);
+  return torch::cat(
+             {x.bitwise_and(kMask), x.bitwise_right_shift(kBits).bitwise_and(kMask), x.bitwise_right_shift(2 * kBits)})
+      .to(at::kDouble);
+}
+
+/// The sums of integers, which wrap as those of 64 bits do.
+at::Tensor from_parts(const at::Tensor& parts) {
+  const auto x = parts.to(at::kLong).chunk(3);
+  return x[0] + x[1].bitwise_left_shift(kBits) + x[2].bitwise_left_shift(2 * kBits);
+}
+
 /// Small values travel in a message of this many numbers, whatever their own: Gloo doesn't notice if ranks differ in
 /// that, some get wrong results then, others wait or end. The last two say what they are, for all ranks to compare.
 constexpr int64_t kMessage = 32;
@@ -122,6 +143,20 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
       together[{device, wide(x.scalar_type())}].push_back(i);
     }
   }
+  for (auto it = together.begin(); it != together.end();) {
+    const auto& [device, kind] = it->first;
+    const auto numbers = together.find({device, at::kDouble});
+    int64_t count = 0;
+    for (const size_t i : it->second) {
+      count += tensors[i].numel();
+    }
+    if (kind == at::kLong && numbers != together.end() && count <= kFewIntegers) {
+      numbers->second.insert(numbers->second.end(), it->second.begin(), it->second.end());
+      it = together.erase(it);
+    } else {
+      ++it;
+    }
+  }
   if (on_host && (together.empty() || together.begin()->first.first >= 0)) {
     at::Tensor nothing = torch::zeros({0}, at::kLong);
     if (!add_up(*s.group, nothing, signature, "shapes")) {
@@ -130,9 +165,11 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
     on_host = false;
   }
   for (const auto& [kind, indices] : together) {
+    const auto travels_in_parts = [to = kind.second](const at::Tensor& x) { return wide(x.scalar_type()) != to; };
     std::vector<at::Tensor> flat;
     for (const size_t i : indices) {
-      flat.push_back(tensors[i].reshape({-1}).to(kind.second));
+      const at::Tensor x = tensors[i].reshape({-1});
+      flat.push_back(travels_in_parts(x) ? in_parts(x) : x.to(kind.second));
     }
     at::Tensor sum = flat.size() == 1 ? flat[0].clone() : torch::cat(flat);
     const std::string what = indices.size() == 1 ? "a value" : std::to_string(indices.size()) + " values";
@@ -146,9 +183,12 @@ void sum_tensors(std::vector<at::Tensor>& tensors, const std::string& name) {
     int64_t begin = 0;
     for (const size_t i : indices) {
       at::Tensor& x = tensors[i];
-      const at::Tensor part = sum.narrow(0, begin, x.numel());
-      begin += x.numel();
-      x = part.reshape(x.sizes()).to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+      const bool in_three = travels_in_parts(x);
+      const at::Tensor part = sum.narrow(0, begin, in_three ? 3 * x.numel() : x.numel());
+      begin += part.numel();
+      x = (in_three ? from_parts(part) : part)
+              .reshape(x.sizes())
+              .to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     }
   }
   for (const at::Tensor& x : given) {

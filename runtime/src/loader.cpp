@@ -41,6 +41,31 @@ std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, s
   return {data + 1, data + 1 + data[0]};
 }
 
+std::deque<std::vector<std::size_t>> requests_of_main(std::deque<std::vector<std::size_t>> mine) {
+  if (ranks() == 1) {
+    return mine;
+  }
+  std::vector<int64_t> numbers;  // each request's length, then its rows
+  for (const auto& request : mine) {
+    numbers.push_back(static_cast<int64_t>(request.size()));
+    numbers.insert(numbers.end(), request.begin(), request.end());
+  }
+  torch::Tensor size = torch::scalar_tensor(static_cast<int64_t>(numbers.size()), torch::kInt64);
+  state().group->broadcast(size, 0, "the length of a loader's pass");
+  numbers.resize(static_cast<std::size_t>(size.item<int64_t>()));
+  if (numbers.empty()) {
+    return {};
+  }
+  torch::Tensor all = torch::tensor(numbers, torch::kInt64);
+  state().group->broadcast(all, 0, "the rows of a loader's pass");
+  std::deque<std::vector<std::size_t>> result;
+  const auto* at = all.data_ptr<int64_t>();
+  for (const auto* const end = at + all.numel(); at != end; at += at[0] + 1) {
+    result.emplace_back(at + 1, at + 1 + at[0]);
+  }
+  return result;
+}
+
 Position Position::to_be_saved(Sharing sharing) const {
   Position position = *this;
   if (sharing == Sharing::batches && in_pass) {

@@ -49,8 +49,11 @@ struct Models::Model {
   /// without a message of their own: how many ranks' losses reach the whole model, and how many ranks' parts are others
   /// than when the ranks compared them last.
   enum Vote : size_t { kWhole, kSamePart, kOtherPart };
+  /// Four numbers more tell how many ranks' losses are of the training loaders' batch 0, 4, 8, ..., of batch 1, 5, ...,
+  /// and so on. All ranks' are of one, unless a rank has left one out by itself: gradients of two steps would be mixed.
+  static constexpr size_t kTurns = 4;
   at::Tensor votes;                        // the first of the reducer's parameters; none where it doesn't need it
-  std::vector<at::Tensor> ballots;         // the gradient for each vote
+  std::vector<at::Tensor> ballots;         // the gradient for each vote in each turn
   std::vector<bool> used, used_somewhere;  // as compared last
   std::vector<at::Tensor> before;          // gradients of what isn't reached, or none, before the backward under way
 
@@ -71,6 +74,13 @@ struct Models::Model {
   std::vector<bool> local;
   /// There may be such on some rank; alike on all.
   bool unsent = false;
+
+  /// The gradient of the smallest parameter as it was when the last training batch was handed out; see
+  /// watch_gradients().
+  size_t watched = 0;
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> watched_gradient{at::Tensor().getIntrusivePtr()};
+  uint32_t watched_version = 0;
+  bool warned = false;
 
   /// Which buffers the forward pass writes to (running statistics): these are rank 0's after a backward.
   int64_t backwards = 0;

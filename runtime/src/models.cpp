@@ -163,6 +163,11 @@ void Models::add_model(Group& group, std::unique_ptr<Model> model) {
     owners_[model->parameters[i].unsafeGetTensorImpl()] = Owner{model.get(), i};
   }
   model->number = ++prepared_;
+  for (size_t i = 1; i < model->parameters.size(); ++i) {
+    if (model->parameters[i].numel() < model->parameters[model->watched].numel()) {
+      model->watched = i;
+    }
+  }
   models_.push_back(std::move(model));
 }
 
@@ -191,6 +196,26 @@ void Models::forget_dead() {
     } else {
       ++it;
     }
+  }
+}
+
+void Models::watch_gradients(int64_t backwards) {
+  const bool without_backward = backwards == watched_at_;
+  watched_at_ = backwards;
+  for (auto& model : models_) {
+    const at::Tensor gradient = model->parameters.empty() ? at::Tensor() : model->parameters[model->watched].grad();
+    const bool same = gradient.unsafeGetTensorImpl() == model->watched_gradient._unsafe_get_target() &&
+                      gradient.defined() && gradient._version() == model->watched_version;
+    if (without_backward && gradient.defined() && !same && !model->warned &&
+        at::any(gradient.is_sparse() ? gradient._values() : gradient).item<bool>()) {
+      model->warned = true;
+      TORCH_WARN("[accelerate] rank ", rank(), " of ", ranks(), ": the gradients of ", model->name,
+                 " have changed since the last batch, and accelerator.backward() wasn't called. loss.backward() gives "
+                 "each rank the gradients of its own rows, so that the ranks' models drift apart; call "
+                 "accelerator.backward(loss)");
+    }
+    model->watched_gradient = gradient.getIntrusivePtr();
+    model->watched_version = gradient.defined() ? gradient._version() : 0;
   }
 }
 
@@ -299,8 +324,13 @@ void Models::make_ready(Group& group, const Reached& reached) {
       model.ballots.clear();
       // As long as a cache line: it comes first in its bucket, and the gradients behind it are to stay aligned.
       const auto length = static_cast<int64_t>(64 / kind.dtype().itemsize());
-      for (const std::vector<double>& ballot : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
-        model.ballots.push_back(at::constant_pad_nd(at::tensor(ballot, at::kDouble).to(kind), {0, length - 2}));
+      for (const std::vector<double>& vote : {std::vector<double>{1, 0}, {0, 0}, {0, 1}}) {
+        for (size_t turn = 0; turn < Model::kTurns; ++turn) {
+          std::vector<double> ballot(vote);
+          ballot.resize(static_cast<size_t>(length));
+          ballot[vote.size() + turn] = 1;
+          model.ballots.push_back(at::tensor(ballot, at::kDouble).to(kind));
+        }
       }
       model.votes = at::zeros({length}, kind).requires_grad_();
       arguments.names[arguments.parameters.size()] = "votes";
@@ -448,7 +478,7 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       std::vector<std::string> lines;
       for (const Reached& r : synced_ones) {
         lines.push_back("backward() through " + (whole ? std::to_string(r.parameters) + " parameters of " : "") +
-                        r.model->name);
+                        r.model->name + ", " + std::to_string(state().control.batch) + " batches of training loaders");
       }
       return lines;
     });
@@ -490,6 +520,9 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     sending = true;
     pass();
     sending = false;
+    for (const Reached& r : synced_ones) {
+      check_turns(*r.model);
+    }
     for (const Reached& r : synced_ones) {
       take_zeros_back(group, r);
       agree_on_buffers(group, *r.model);

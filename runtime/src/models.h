@@ -47,6 +47,10 @@ class Models {
   /// Takes all of them away.
   void forget_local_gradients();
 
+  /// To be called with each training batch, and how often backward() has been called. Warns if gradients have changed
+  /// since the last one without: by loss.backward(), which no reducer hears of, so that models drift apart.
+  void watch_gradients(int64_t backwards);
+
   /// Forgets models that nobody else knows any more.
   void forget_dead();
 
@@ -84,6 +88,7 @@ class Models {
   static void send_zeros(const std::vector<Reached>& reached, Roots roots);
   static void note_local(const Reached& reached);
   static void fill_up(Reached& reached, Roots& roots);
+  static void check_turns(Model& model);
   static void take_zeros_back(Group& group, const Reached& reached);
   static void make_up(Group& group, const Reached& reached, const std::function<void()>& run);
   [[noreturn]] static void throw_unused(const Reached& reached);
@@ -92,6 +97,7 @@ class Models {
   static void agree_on_buffers(Group& group, Model& model);
 
   int64_t prepared_ = 0;                        // models, ever
+  int64_t watched_at_ = -1;                     // calls of backward(), with the last training batch
   std::vector<std::unique_ptr<Model>> models_;  // in the order of preparation, which is the same on all ranks
   std::unordered_map<const c10::TensorImpl*, Owner> owners_;
 };

@@ -72,8 +72,28 @@ void Models::fill_up(Reached& reached, Roots& roots) {
   }
   model.votes.mutable_grad().reset();
   roots.tensors.push_back(model.votes);
-  roots.gradients.push_back(model.ballots[vote]);
+  const auto turn = static_cast<size_t>(state().control.batch) % Model::kTurns;
+  roots.gradients.push_back(model.ballots[vote * Model::kTurns + turn]);
   model.local.clear();
+}
+
+/// Behind a backward pass that began with fill_up(): throws on all ranks if their losses were of different batches.
+void Models::check_turns(Model& model) {
+  if (!model.votes.defined() || !model.votes.is_cpu()) {
+    return;  // a GPU's would have to be waited for; there it takes ACCELERATE_DEBUG_MODE
+  }
+  const at::Tensor votes = model.votes.grad().detach().to(at::kDouble);
+  const double* const turns = votes.const_data_ptr<double>() + 2;
+  if (std::count_if(turns, turns + Model::kTurns, [](double ranks) { return ranks != 0; }) == 1) {
+    return;
+  }
+  const std::string text = c10::str("the ranks came here with different batches of their training loaders, rank ",
+                                    rank(), " with number ", state().control.batch,
+                                    ": one of them has left out a batch, maybe by an error that was caught there; let "
+                                    "it end the program, or all ranks "
+                                    "leave out the same one (check_trigger())");
+  model.unfinished = text;  // gradients are mixed: no backward() comes behind this one
+  TORCH_CHECK(false, "[accelerate] rank ", rank(), " of ", ranks(), ": backward() through ", model.name, ": ", text);
 }
 
 /// Behind a backward pass that began with fill_up(): what no rank had something to send for has the gradient that it

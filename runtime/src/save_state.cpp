@@ -75,10 +75,9 @@ const PreparedObjects& living(const char* operation) {
   s.models.begin_anew();
   s.prepared.forget_dead();
   together(operation, [&] {
-    TORCH_CHECK(
-        !s.prepared.has_foreign_loader(), "[accelerate] rank ", rank(), " of ", ranks(), ": ", operation,
-        ": the position of a loader of torch::data::make_data_loader that has workers, or a stateful or final data "
-        "set, can't be kept; make it with accelerate::make_data_loader (same arguments)");
+    TORCH_CHECK(!s.prepared.has_foreign_loader(), "[accelerate] rank ", rank(), " of ", ranks(), ": ", operation,
+                ": the position of a loader of torch::data::make_data_loader that can't be shared out in place isn't "
+                "known; make it with accelerate::make_data_loader (same arguments)");
     (void)description(s.prepared);  // throws if a model has changed
   });
   if (!s.alone()) {

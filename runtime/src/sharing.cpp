@@ -117,6 +117,9 @@ void hand_out(const void* loader, Sharing sharing, const RowSlice& slice) {
   State& s = state();
   if (!s.alone()) {
     note_pass(s, loader, sharing, slice);
+    if (sharing != Sharing::batches) {
+      s.models.watch_gradients(s.steps);
+    }
   }
   s.last_loader = loader;
   s.last_slice = slice;

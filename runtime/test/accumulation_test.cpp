@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "messages.h"
 #include "toys.h"
 
 namespace {
@@ -120,39 +121,62 @@ TEST_F(Accumulation, LoadersThatAreSharedOutInPlace) {
   using Sequential = torch::data::samplers::SequentialSampler;
   for (const size_t rows : {23, 26}) {  // 8 batches, which are two windows; and 9
     for (const bool drop_last : {false, true}) {
-      SCOPED_TRACE(testing::Message() << rows << " rows" << (drop_last ? ", drop_last" : ""));
-      const auto options = torch::data::DataLoaderOptions(3).drop_last(drop_last);
-      torch::manual_seed(1);
-      auto reference = toys::perceptron();
-      torch::optim::SGD reference_optimizer(reference->parameters(), 0.3);
-      auto reference_loader = torch::data::make_data_loader<Sequential>(waves(rows), options);
-      torch::manual_seed(1);
-      auto model = toys::perceptron();
-      torch::optim::SGD optimizer(model->parameters(), 0.3);
-      auto loader = torch::data::make_data_loader<Sequential>(waves(rows), options);
-      accelerator.prepare(model, optimizer, loader);
-      for (int epoch = 0; epoch < 3; ++epoch) {
-        each_window(*reference_loader, [&](const auto& window) {
-          const auto b = together(window);
-          reference_optimizer.zero_grad();
-          torch::mse_loss(reference->forward(b.data), b.target).backward();
-          reference_optimizer.step();
-        });
-        for (auto& b : *loader) {
-          auto window = accelerator.accumulate(model);
-          optimizer.zero_grad();
-          accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
-          optimizer.step();
+      for (const size_t workers : {0, 2}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows, " << workers << " workers"
+                                        << (drop_last ? ", drop_last" : ""));
+        const auto options = torch::data::DataLoaderOptions(3).drop_last(drop_last).workers(workers);
+        torch::manual_seed(1);
+        auto reference = toys::perceptron();
+        torch::optim::SGD reference_optimizer(reference->parameters(), 0.3);
+        auto reference_loader = torch::data::make_data_loader<Sequential>(waves(rows), options);
+        torch::manual_seed(1);
+        auto model = toys::perceptron();
+        torch::optim::SGD optimizer(model->parameters(), 0.3);
+        auto loader = torch::data::make_data_loader<Sequential>(waves(rows), options);
+        accelerator.prepare(model, optimizer, loader);
+        for (int epoch = 0; epoch < 3; ++epoch) {
+          each_window(*reference_loader, [&](const auto& window) {
+            const auto b = together(window);
+            reference_optimizer.zero_grad();
+            torch::mse_loss(reference->forward(b.data), b.target).backward();
+            reference_optimizer.step();
+          });
+          for (auto& b : *loader) {
+            auto window = accelerator.accumulate(model);
+            optimizer.zero_grad();
+            accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+            optimizer.step();
+          }
+          EXPECT_TRUE(accelerator.sync_gradients());  // a window ends with the epoch
+          if (workers == 0) {                         // otherwise torch wants it read to its end
+            for (auto& b : *loader) {                 // a pass that is left in its middle doesn't count
+              EXPECT_GT(b.data.size(0), 0);
+              break;
+            }
+          }
         }
-        EXPECT_TRUE(accelerator.sync_gradients());  // a window ends with the epoch
-        for (auto& b : *loader) {                   // a pass that is left in its middle doesn't count
-          EXPECT_GT(b.data.size(0), 0);
-          break;
-        }
+        EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
       }
-      EXPECT_LT(toys::distance(model->parameters(), reference->parameters()), 1e-12);
     }
   }
+}
+
+TEST_F(Accumulation, AWindowIsOneMessage) {
+  Sequential model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto loader = accelerate::make_data_loader(waves(27), 3);  // 9 batches: two windows and one of a single batch
+  accelerator.prepare(model, optimizer, loader);
+  const auto epoch = [&] {
+    for (auto& b : *loader) {
+      auto window = accelerator.accumulate(model);
+      optimizer.zero_grad();
+      accelerator.backward(torch::mse_loss(model->forward(b.data), b.target));
+      optimizer.step();
+    }
+  };
+  epoch();
+  const MessageCounts expected = {{"allreduce_", 3}, {"broadcast_", 1}};  // the broadcast begins the epoch
+  EXPECT_EQ(messages_of(epoch), n == 1 ? MessageCounts{} : expected);
 }
 
 TEST_F(Accumulation, WithinAWindowNothingMoves) {

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,40 @@ TEST(BackwardFailed, IsSaidByTheNext) {
   }
   for (const char* part : {"the last backward() through", "ended in an error on this rank", "graph a second time"}) {
     EXPECT_NE(next.find(part), std::string::npos) << next;
+  }
+}
+
+/// An error that one rank catches, to go on with the next batch: the others' gradients would be of another batch from
+/// there on. Also in a process of its own.
+TEST(BackwardOutOfStep, ThrowsOnAllRanks) {
+  accelerate::Accelerator accelerator;
+  const int64_t n = accelerator.num_processes(), r = accelerator.process_index();
+  auto model = toys::perceptron();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto loader = accelerate::make_data_loader(toys::Waves(40).map(torch::data::transforms::Stack<>()), 5);
+  accelerator.prepare(model, optimizer, loader);
+  std::vector<std::string> errors;
+  int64_t step = 0;
+  for (auto& batch : *loader) {
+    errors.push_back(toys::error_of([&] {
+      if (step++ == 2 && r == n - 1) {
+        throw std::runtime_error("an odd row");
+      }
+      optimizer.zero_grad();
+      accelerator.backward(torch::mse_loss(model->forward(batch.data), batch.target));
+      optimizer.step();
+    }));
+  }
+  ASSERT_EQ(errors.size(), 8U);
+  for (size_t i = 0; i < errors.size(); ++i) {
+    if (i == 2 && r == n - 1) {
+      EXPECT_EQ(errors[i], "an odd row");
+    } else if (i < 2 || n == 1) {
+      EXPECT_EQ(errors[i], "no error");
+    } else {  // and none of those behind it comes to anything
+      EXPECT_NE(errors[i].find("different batches of their training loaders"), std::string::npos)
+          << i << ": " << errors[i];
+    }
   }
 }
 

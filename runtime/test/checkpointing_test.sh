@@ -13,9 +13,9 @@ fail() {
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-for saved in 2 1; do
+for saved in 4 2 1; do
   "$here/run_ranks.sh" $saved "$program" train "$folder" || fail "training on $saved ranks"
-  for ranks in 3 1 2; do
+  for ranks in 3 1 4; do
     rm -rf "$folder/resumed"
     "$here/run_ranks.sh" $ranks "$program" resume "$folder" || fail "resuming on $ranks ranks"
     echo "saved on $saved, resumed on $ranks: $("$program" compare "$folder")" || fail "$saved to $ranks ranks"

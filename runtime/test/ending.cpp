@@ -1,4 +1,4 @@
-/// How a job ends: ending MODE. Run by ending_test.sh on some ranks.
+/// How a job ends: ending MODE [RANK]: what becomes of that rank (1). Run by ending_test.sh on some ranks.
 
 #include <accelerate/accelerate.h>
 #include <torch/torch.h>
@@ -10,8 +10,9 @@
 #include <string>
 #include <thread>
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   const std::string mode = argv[1];
+  const int64_t victim = argc > 2 ? std::atoi(argv[2]) : 1;
   std::printf("banner\n");  // before the first Accelerator
   accelerate::Options options;
   if (mode == "sleep_briefly") options.init_process_group.timeout = std::chrono::seconds(3);
@@ -21,9 +22,9 @@ int main(int, char** argv) {
   accelerator.prepare(model, optimizer);
   const int64_t rank = accelerator.process_index();
   for (int step = 0; step < 20; ++step) {
-    if (step == 10 && rank == 1) {
+    if (step == 10 && rank == victim) {
       if (mode == "return") return 0;
-      if (mode == "throw") throw std::runtime_error("rank 1 throws");
+      if (mode == "throw") throw std::runtime_error("rank " + std::to_string(victim) + " throws");
       if (mode == "exit") std::exit(3);
       if (mode == "kill") std::abort();
       if (mode.rfind("sleep", 0) == 0) std::this_thread::sleep_for(std::chrono::seconds(20));

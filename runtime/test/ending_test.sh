@@ -14,13 +14,18 @@ fail() {
 
 output_folder=$(mktemp -d)
 trap 'rm -rf "$output_folder"' EXIT
-for mode in well late exit0; do
-  SECONDS=0
-  output=$(ACCELERATE_STDOUT=$output_folder "$here/run_ranks.sh" 3 "$program" $mode 2>&1) || fail "$mode: exit code $?"
-  [ "$(grep -c banner <<<"$output")" = 1 ] || fail "$mode: not one banner"
-  [ "$SECONDS" -lt 20 ] || fail "$mode: took $SECONDS s"
+for ranks in 2 4; do
+  for mode in well late exit0; do
+    SECONDS=0
+    output=$(ACCELERATE_STDOUT=$output_folder "$here/run_ranks.sh" $ranks "$program" $mode 2>&1) ||
+      fail "$mode on $ranks: exit code $?"
+    [ "$(grep -c banner <<<"$output")" = 1 ] || fail "$mode on $ranks: not one banner"
+    [ "$SECONDS" -lt 20 ] || fail "$mode on $ranks: took $SECONDS s"
+  done
 done
-grep -q banner "$output_folder/rank2.out" || fail "rank 2's output isn't in its file"
+for rank in 1 2 3; do
+  grep -q banner "$output_folder/rank$rank.out" || fail "rank $rank's output isn't in its file"
+done
 
 # By default the files lie in a folder of the job's, which goes with it; unless it fails: then they are named.
 temporary=$output_folder/tmp
@@ -33,12 +38,22 @@ output=$(TMPDIR=$temporary ACCELERATE_STDOUT=main "$here/run_ranks.sh" 3 "$progr
 named=$(sed -n "s/.*this rank's standard output is in //p" <<<"$output")
 [ "$(basename "$named")" = rank1.out ] && grep -q banner "$named" || fail "the output of the rank that failed isn't named"
 
+# Whichever rank it is, also the one that has the store; and every other one says so.
+ranks=4
 for mode in return throw exit kill sleep; do
-  SECONDS=0
-  output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" 3 "$program" $mode 2>&1) && fail "$mode: no failure"
-  [ "$SECONDS" -lt 40 ] || fail "$mode: took $SECONDS s"
-  grep -q '\[accelerate\] rank 0 of 3: backward (all-reduce of gradients) failed' <<<"$output" || fail "$mode: message"
-  echo "$mode: $SECONDS s"
+  for victim in 1 0; do
+    SECONDS=0
+    output=$(ACCELERATE_TIMEOUT=3 "$here/run_ranks.sh" $ranks "$program" $mode $victim 2>&1) &&
+      fail "$mode on rank $victim of $ranks: no failure"
+    [ "$SECONDS" -lt 40 ] || fail "$mode on rank $victim of $ranks: took $SECONDS s"
+    for ((rank = 0; rank < ranks; ++rank)); do
+      [ $rank = $victim ] ||
+        grep -q "\[accelerate\] rank $rank of $ranks: backward (all-reduce of gradients) failed" <<<"$output" ||
+        fail "$mode on rank $victim of $ranks: rank $rank's message"
+    done
+    echo "$mode on rank $victim of $ranks: $SECONDS s"
+  done
+  ranks=$((7 - ranks)) # three and four in turn
 done
 
 # The program's own timeout comes before the environment's.

@@ -64,7 +64,7 @@ int main(int, char** argv) {
   if (mode == "train") {
     // The one with a single rank comes last: it's this process.
     return report([&] {
-      for (const int64_t ranks : {3, 2, 1}) {
+      for (const int64_t ranks : {4, 3, 2, 1}) {
         accelerate::debug_launcher([&] { train(folder); }, ranks);
       }
     });
@@ -79,7 +79,7 @@ int main(int, char** argv) {
   }
   if (mode == "compare") {
     const auto one = accelerate::load_safetensors(folder + "/1/model.safetensors").tensors;
-    for (const char* ranks : {"2", "3"}) {
+    for (const char* ranks : {"2", "3", "4"}) {
       const auto more = accelerate::load_safetensors(folder + "/" + ranks + "/model.safetensors").tensors;
       for (const auto& [name, x] : one) {
         if (!torch::allclose(x, more.at(name), 1e-5, 1e-6)) {
@@ -101,7 +101,7 @@ int main(int, char** argv) {
     torch::set_num_threads(2);
     torch::ones({1000, 1000}).add_(1).sum();
   }
-  const int code = report([&] { accelerate::notebook_launcher([&] { fail_on_rank_1(mode); }, 3); });
+  const int code = report([&] { accelerate::notebook_launcher([&] { fail_on_rank_1(mode); }, 4); });
   if (other.joinable()) {
     other.join();
   }

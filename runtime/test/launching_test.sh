@@ -24,11 +24,11 @@ expect() { # MODE TEXT SECONDS
   grep -q "$2" <<<"$output" || fail "$1: $output"
   [ "$SECONDS" -lt "$3" ] || fail "$1: took $SECONDS s"
 }
-expect throw 'error: .*rank 1 of 3 failed: exit code 1; the other ranks were ended' 20
+expect throw 'error: .*rank 1 of 4 failed: exit code 1; the other ranks were ended' 20
 expect throw '\[rank 1\] rank 1 throws' 20
-expect exit 'rank 1 of 3 failed: exit code 3' 20
+expect exit 'rank 1 of 4 failed: exit code 3' 20
 expect exit "; what they wrote to standard output is in $TMPDIR/accelerate-" 20
-expect abort 'rank 1 of 3 failed: signal 6' 20
+expect abort 'rank 1 of 4 failed: signal 6' 20
 expect accelerator 'there is an Accelerator' 10
 expect threads 'this process has [23] threads' 10 # ThreadSanitizer has one of its own
 expect openmp 'this process has [0-9]* threads' 10

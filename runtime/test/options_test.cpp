@@ -75,6 +75,15 @@ TEST(DeviceVariables, Decide) {
   }
 }
 
+/// How often the launcher has started the job again.
+TEST(Restarts, AreCounted) {
+  unsetenv("TORCHELASTIC_RESTART_COUNT");
+  accelerate::Accelerator accelerator;
+  EXPECT_EQ(accelerator.restarts(), 0);
+  setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
+  EXPECT_EQ(accelerator.restarts(), 2);
+}
+
 TEST(RefusedTimeout, IsNamed) {
   accelerate::Options options;
   options.init_process_group.timeout = std::chrono::seconds(0);

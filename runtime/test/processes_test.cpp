@@ -34,6 +34,13 @@ TEST_F(Processes, Triggers) {
   EXPECT_FALSE(accelerator.check_trigger());  // and it's released
 }
 
+TEST_F(Processes, AreNumbered) {
+  EXPECT_EQ(accelerator.local_process_index(), r);  // all are on this host
+  EXPECT_EQ(accelerator.is_main_process(), r == 0);
+  EXPECT_EQ(accelerator.is_local_main_process(), r == 0);
+  EXPECT_EQ(accelerator.is_last_process(), r == n - 1);
+}
+
 TEST_F(Processes, Once) {
   int64_t calls = 0;
   EXPECT_EQ(accelerator.once([&] { return ++calls + 0.5; }), 1.5);

@@ -1,6 +1,7 @@
 /// What one rank can't read: reading WHAT RANK [uncaught]. Run by reading_test.sh on some ranks.
 ///   WHAT  row (the data set throws), transform (what is mapped over it does), worker (on a thread of one),
-///         evaluation, in_place (in a loader that torch made), alike (a stream that all ranks read),
+///         evaluation, in_place (in a loader that torch made), in_place_worker (on a thread of such a one), alike (a
+///         stream that all ranks read),
 ///         reset (of a stream that the main process reads), user (the program's own code, between two batches),
 ///         checkpoint (a file of it is missing)
 /// Every rank prints what it caught, and then what an operation with the others comes to.
@@ -94,7 +95,8 @@ void run(const std::string& what, int64_t victim) {
     }
   };
   const auto stack = torch::data::transforms::Stack<>();
-  const torch::data::DataLoaderOptions batches = torch::data::DataLoaderOptions(6).workers(what == "worker" ? 2 : 0);
+  const torch::data::DataLoaderOptions batches =
+      torch::data::DataLoaderOptions(6).workers(what.find("worker") != std::string::npos ? 2 : 0);
   using Order = torch::data::samplers::SequentialSampler;
   if (what == "alike" || what == "reset") {
     auto loader = accelerate::make_data_loader(
@@ -116,7 +118,7 @@ void run(const std::string& what, int64_t victim) {
     double sum = 0;
     for (auto& batch : *loader) sum += model(batch.data).sum().item<double>();
     accelerator.reduce(sum);
-  } else if (what == "in_place") {
+  } else if (what.rfind("in_place", 0) == 0) {
     auto loader = torch::data::make_data_loader<Order>(Rows(fault).map(stack), batches);
     accelerator.prepare(loader);
     train(loader);

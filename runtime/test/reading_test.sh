@@ -29,7 +29,7 @@ run() { # WHAT RANKS RANK [uncaught]
 }
 
 ranks=2
-for what in row transform worker evaluation in_place alike; do
+for what in row transform worker evaluation in_place in_place_worker alike; do
   for victim in 0 $((ranks - 1)); do
     run $what $ranks $victim
     for ((rank = 0; rank < ranks; ++rank)); do

@@ -20,7 +20,7 @@ namespace {
 auto waves(size_t rows) { return toys::Waves(rows).map(torch::data::transforms::Stack<>()); }
 
 /// Loaders of torch::data: between epochs there is nothing to be kept but the generator.
-TEST(Saving, LoadersOfTorchBetweenEpochs) {
+void check_loaders_of_torch(size_t workers) {
   accelerate::Accelerator accelerator;
   TemporaryFolder folder;
   std::vector<double> losses;
@@ -28,7 +28,7 @@ TEST(Saving, LoadersOfTorchBetweenEpochs) {
     torch::manual_seed(from == 0 ? 3 : 4);
     auto model = toys::perceptron();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
-    auto loader = torch::data::make_data_loader(waves(11), 4);
+    auto loader = torch::data::make_data_loader(waves(11), torch::data::DataLoaderOptions(4).workers(workers));
     accelerator.prepare(model, optimizer, loader);
     if (from > 0) {
       accelerator.load_state(folder / "c");
@@ -58,6 +58,9 @@ TEST(Saving, LoadersOfTorchBetweenEpochs) {
   train(2, 4, false);
   EXPECT_EQ(losses, expected);
 }
+
+TEST(Saving, LoadersOfTorchBetweenEpochs) { check_loaders_of_torch(0); }
+TEST(Saving, LoadersOfTorchWithWorkersBetweenEpochs) { check_loaders_of_torch(2); }
 
 /// What no_sync() has kept on each rank goes on from there.
 TEST(Saving, GradientsThatWaitAreKept) {
@@ -150,11 +153,12 @@ TEST(Saving, SaveOnAFullDisk) {
 }
 
 /// The last one here: from such a loader on, the process refuses.
-TEST(Saving, WorkersOfTorchsHaveNoPosition) {
+TEST(Saving, LoadersThatNothingIsKnownOfHaveNoPosition) {
   accelerate::Accelerator accelerator;
   TemporaryFolder folder;
   if (accelerator.num_processes() == 1) {
-    auto with_workers = torch::data::make_data_loader(waves(4), torch::data::DataLoaderOptions(2).workers(1));
+    auto with_workers = torch::data::make_data_loader(waves(4), torch::data::samplers::DistributedSequentialSampler(4),
+                                                      torch::data::DataLoaderOptions(2).workers(1));
     accelerator.prepare(with_workers);
     EXPECT_NE(
         toys::error_of([&] { accelerator.save_state(folder / "c"); }).find("make it with accelerate::make_data_loader"),

@@ -288,6 +288,18 @@ TEST_F(Sharing, GlobalBatchesOfLoadersThatExist) {
       [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); }, /*longest=*/20);
 }
 
+TEST_F(Sharing, GlobalBatchesOfLoadersWithWorkersThatExist) {
+  check_all(
+      [&](const Case& c) {
+        // Whether the program asks for the order or not, ranks' batches have to belong together.
+        auto loader = torch::data::make_data_loader(
+            Indices(c.length), c.options().workers(1 + static_cast<size_t>(c.length % 2)).enforce_ordering(n == 1));
+        accelerator->prepare(loader);
+        return loader;
+      },
+      [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); }, /*longest=*/20);
+}
+
 TEST_F(Sharing, RoundsOfEvenBatches) { rounds(); }
 
 TEST_F(SharingUneven, Rounds) { rounds(); }

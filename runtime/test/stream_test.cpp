@@ -266,40 +266,162 @@ TEST_F(Stream, DistributedSamplersAreRefused) {
   }
 }
 
+/// A sampler of the program's own.
+struct Backwards : torch::data::samplers::Sampler<> {
+  explicit Backwards(size_t size) : size_(size), left_(size) {}
+  void reset(std::optional<size_t> = std::nullopt) override { left_ = size_; }
+  std::optional<std::vector<size_t>> next(size_t batch_size) override {
+    std::vector<size_t> batch;
+    while (left_ > 0 && batch.size() < batch_size) {
+      batch.push_back(--left_);
+    }
+    return batch.empty() ? std::nullopt : std::optional(batch);
+  }
+  void save(torch::serialize::OutputArchive&) const override {}
+  void load(torch::serialize::InputArchive&) override {}
+
+ private:
+  size_t size_, left_;
+};
+
+auto numbers(size_t size) { return toys::Numbers(size).map(torch::data::transforms::Stack<>()); }
+
 /// Loaders that torch made.
-TEST_F(Stream, LoadersThatExistAreSharedInPlace) {
-  const auto make = [](size_t workers) {
-    return torch::data::make_data_loader(toys::Numbers(11).map(torch::data::transforms::Stack<>()),
-                                         torch::data::DataLoaderOptions(4).workers(workers));
+class InPlace : public Stream {
+ protected:
+  /// Two epochs, between which the other ranks' generators go elsewhere: the main process's order counts.
+  template <typename Loader>
+  Batches shared(Loader& loader) {
+    Batches result;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      torch::rand({r});
+      for (const Rows& batch : global_batches(*loader)) {
+        result.push_back(batch);
+      }
+    }
+    return result;
+  }
+
+  template <typename Loader>
+  static Batches single(Loader& loader) {
+    Batches result;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (auto& batch : *loader) {
+        result.push_back(sharded::rows_of(stacked(batch)));
+      }
+    }
+    return result;
+  }
+
+  template <typename Make>
+  void expect_same(Make make) {
+    torch::manual_seed(11);
+    auto alone = make();
+    const Batches expected = single(alone);
+    EXPECT_GT(expected.size(), 2U);
+    torch::manual_seed(11);
+    auto loader = make();
+    auto* const object = loader.get();
+    accelerator.prepare(loader);
+    accelerator.prepare(loader);
+    EXPECT_EQ(loader.get(), object);
+    EXPECT_EQ(shared(loader), expected);
+  }
+};
+
+TEST_F(InPlace, LoadersOfEveryKind) {
+  using Sequential = torch::data::samplers::SequentialSampler;
+  for (const bool drop_last : {false, true}) {
+    for (const size_t workers : {0, 1, 3}) {
+      const auto options = torch::data::DataLoaderOptions(4).drop_last(drop_last);
+      SCOPED_TRACE(testing::Message() << workers << " workers" << (drop_last ? ", drop_last" : ""));
+      expect_same([=] {
+        return torch::data::make_data_loader(numbers(11), torch::data::DataLoaderOptions(options).workers(workers));
+      });
+      expect_same([=] {
+        return torch::data::make_data_loader<Sequential>(numbers(11),
+                                                         torch::data::DataLoaderOptions(options).workers(workers));
+      });
+      expect_same([=] {
+        return torch::data::make_data_loader(toys::Numbers(11),
+                                             torch::data::DataLoaderOptions(options).workers(workers));
+      });
+    }
+    expect_same([=] {
+      return torch::data::make_data_loader(numbers(11), Backwards(11),
+                                           torch::data::DataLoaderOptions(4).drop_last(drop_last));
+    });
+  }
+}
+
+/// With workers each rank reads its own rows, of which there are as many batches under way as the loader was to have.
+TEST_F(InPlace, WorkersReadTheRanksRowsOnly) {
+  static std::atomic<int> reads{0};
+  struct Counting : torch::data::Dataset<Counting> {
+    torch::data::Example<> get(size_t index) override {
+      ++reads;
+      return {torch::full({4}, static_cast<double>(index)), torch::tensor(0)};
+    }
+    torch::optional<size_t> size() const override { return 40; }
   };
-  torch::manual_seed(11);
-  auto single = make(0);
-  Batches expected;
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    for (auto& batch : *single) {
-      expected.push_back(sharded::rows_of(batch.data));
-    }
-  }
-  torch::manual_seed(11);
-  auto loader = make(0);
-  auto* const object = loader.get();
+  auto loader = torch::data::make_data_loader(Counting().map(torch::data::transforms::Stack<>()),
+                                              torch::data::DataLoaderOptions(8).workers(2));
   accelerator.prepare(loader);
+  reads = 0;
+  int64_t rows = 0;
+  for (auto& batch : *loader) {
+    rows += batch.data.size(0);
+    accelerator.prepare(loader);  // again, which changes nothing
+  }
+  EXPECT_EQ(reads, rows);
+  EXPECT_EQ(accelerator.reduce(rows), 40);
+  // Left in its middle, it has to be read to its end before it can begin again: as torch has it.
+  for (auto& batch : *loader) {
+    EXPECT_GT(batch.data.size(0), 0);
+    break;
+  }
+  EXPECT_THROW(loader->begin(), c10::Error);
+}
+
+TEST_F(InPlace, StatefulDataSetsAreReadOnce) {
+  for (const bool shuffled : {false, true}) {
+    expect_same([=] { return torch::data::make_data_loader(Counter(11, shuffled), 4); });
+  }
+  auto loader = torch::data::make_data_loader(Counter(11, true), 4);
   accelerator.prepare(loader);
-  EXPECT_EQ(loader.get(), object);
-  Batches actual;
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    torch::rand({r == 0 ? 0 : r});  // the other ranks' generators are elsewhere; the main process's order counts
-    for (const Rows& batch : global_batches(*loader)) {
-      actual.push_back(batch);
+  Counter::reads = 0;
+  EXPECT_EQ(global_batches(*loader).size(), 3U);
+  EXPECT_EQ(Counter::reads, r == 0 ? 4 : 0);  // and once more, to find the end
+}
+
+/// What can't be shared out any more says why, and what to write instead.
+TEST_F(InPlace, WhatCantBeIsNamed) {
+  const auto expect = [&](auto make, const std::string& reason) {
+    auto loader = make();
+    const std::string error = toys::error_of([&] { accelerator.prepare(loader); });
+    if (n == 1) {
+      EXPECT_EQ(error, "no error");
+    } else {
+      EXPECT_NE(error.find(reason), std::string::npos) << error;
+      EXPECT_NE(error.find("make it with accelerate::make_data_loader"), std::string::npos) << error;
     }
-  }
-  EXPECT_EQ(actual, expected);
-  auto with_workers = make(2);
-  if (n > 1) {
-    EXPECT_THROW(accelerator.prepare(with_workers), c10::Error);
-  } else {
-    accelerator.prepare(with_workers);
-  }
+  };
+  const auto options = torch::data::DataLoaderOptions(4).workers(2);
+  expect([&] { return torch::data::make_data_loader(numbers(11), Backwards(11), options); }, "may have no end");
+  expect([&] { return torch::data::make_data_loader(Counter(11, false), options); },
+         "its workers read from it already");
+  expect(
+      [&] {
+        auto loader = torch::data::make_data_loader(numbers(40), options);
+        (void)*loader->begin();
+        return loader;
+      },
+      "a loop over it has begun");
+  expect(
+      [&] {
+        return torch::data::make_data_loader(numbers(8), torch::data::samplers::DistributedRandomSampler(8), options);
+      },
+      "DistributedSampler");
 }
 
 }  // namespace

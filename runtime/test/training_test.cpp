@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -328,6 +329,53 @@ TEST(Training, StatisticsThatBeginLate) {
 }
 
 /// Which of two loaders' batches a mean loss is of can't be known; where it matters, backward() says so on all ranks.
+/// What LibTorch warns of.
+struct Warnings : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
+  std::vector<std::string> texts;
+};
+
+/// loss.backward() is heard of by nobody; that is said, once.
+TEST(Training, ABackwardThatIsntOurs) {
+  accelerate::Accelerator accelerator;
+  Warnings warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+  const auto train = [&](const std::function<void(Sequential&, const torch::Tensor&, int64_t)>& step) {
+    Sequential model = toys::perceptron();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    auto loader = accelerate::make_data_loader(toys::Waves(24).map(torch::data::transforms::Stack<>()), 4);
+    accelerator.prepare(model, optimizer, loader);
+    int64_t k = 0;
+    for (auto& batch : *loader) {
+      step(model, torch::mse_loss(model->forward(batch.data), batch.target), k++);
+      optimizer.step();
+    }
+  };
+  train([&](Sequential& model, const torch::Tensor& loss, int64_t k) {
+    model->zero_grad(/*set_to_none=*/k % 2 == 0);
+    if (k < 2 || k == 3) {
+      return;  // a batch that is left out on all ranks
+    }
+    if (k == 4) {  // a gradient of the inputs' own, say, before the step's
+      loss.backward({}, /*retain_graph=*/true);
+      model->zero_grad();
+    }
+    accelerator.backward(loss);
+    accelerator.clip_grad_norm_(model->parameters(), 0.1);
+  });
+  EXPECT_TRUE(warnings.texts.empty()) << warnings.texts[0];
+  train([](Sequential& model, const torch::Tensor& loss, int64_t) {
+    model->zero_grad();
+    loss.backward();
+  });
+  if (accelerator.num_processes() == 1) {
+    EXPECT_TRUE(warnings.texts.empty());
+  } else {
+    ASSERT_EQ(warnings.texts.size(), 1U);
+    EXPECT_NE(warnings.texts[0].find("call accelerator.backward(loss)"), std::string::npos) << warnings.texts[0];
+  }
+}
+
 TEST(Training, TwoLoadersInOneLoop) {
   accelerate::Accelerator accelerator;
   const int64_t n = accelerator.num_processes();

@@ -77,10 +77,12 @@ class ACCELERATE_API Accelerator : public Project {
   ///
   /// Models go to device(), and start with the main process's parameters and buffers. An optimizer's
   /// parameters that belong to no prepared model are treated as a model of their own. Batches of a
-  /// loader from accelerate::make_data_loader arrive on device(). With other ranks, a loader that
-  /// torch::data::make_data_loader made without workers is shared out in place from here on, as
-  /// BatchPolicy::Global says; any other throws. Preparing again is harmless.
-  /// Throws on all ranks if a model's parameters differ between them.
+  /// loader from accelerate::make_data_loader arrive on device(). With other ranks, a loader of
+  /// torch::data::make_data_loader is shared out in place from here on, as BatchPolicy::Global says: by rows, also
+  /// those that its workers read (with RandomSampler or SequentialSampler), or, if its data set is stateful and it has
+  /// no workers, by batches that the main process reads and sends. Any other throws, and so does one that is passed as
+  /// its base class, or over which a loop has begun. Preparing again is harmless. Throws on all ranks if a model's
+  /// parameters differ between them.
   template <typename... Args>
   detail::Prepared<Args...> prepare(Args&&... args) const {
     static_assert(sizeof...(Args) > 0, "accelerate: prepare() takes at least one argument");

@@ -110,12 +110,13 @@ void collect_loader(Preparation& preparation, torch::data::DataLoaderBase<D, B, 
     preparation.loaders.push_back(control);
   } else {
     preparation.foreign_loader = true;
-    preparation.unshareable = "it is passed as its base class, or its data set is stateful";
+    preparation.unshareable = "it is passed as its base class";
   }
 }
 
-template <typename D, typename S>
-void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D, S>& loader) {
+/// Of one of torch's two classes.
+template <typename Loader>
+void collect_known_loader(Preparation& preparation, Loader& loader) {
   if (auto* control = dynamic_cast<LoaderControl*>(&loader)) {
     preparation.loaders.push_back(control);
     return;
@@ -127,6 +128,16 @@ void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D
     preparation.foreign_loader = true;
     preparation.unshareable = shared.reason;
   }
+}
+
+template <typename D, typename S>
+void collect_loader(Preparation& preparation, torch::data::StatelessDataLoader<D, S>& loader) {
+  collect_known_loader(preparation, loader);
+}
+
+template <typename D>
+void collect_loader(Preparation& preparation, torch::data::StatefulDataLoader<D>& loader) {
+  collect_known_loader(preparation, loader);
 }
 
 template <typename Arg>

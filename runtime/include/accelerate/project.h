@@ -45,11 +45,11 @@ class Project {
   /// What wasn't prepared isn't kept, loaders included. Prepared objects must be there; those that ended are left out,
   /// which is recognised, except for a scheduler that ends before its optimizer and an optimizer of the program's own
   /// class that ends before its parameters do. Loaders must be accelerate::make_data_loader's; one of
-  /// torch::data::make_data_loader without workers will do between its epochs. Registered objects have to be equal on
-  /// all ranks. In the middle of an epoch, save when the step is complete; within a window of
+  /// torch::data::make_data_loader that prepare() could share out will do between its epochs. Registered objects have
+  /// to be equal on all ranks. In the middle of an epoch, save when the step is complete; within a window of
   /// accumulate() that isn't, it throws; and while a LocalSGD lives, where its model isn't averaged(). (Optimizers' own
-  /// state, which LocalSGD leaves to each rank, is the main process's.) What isn't part of this is
-  /// the program's: loop counters and running sums, generators of its own: register_for_checkpointing().
+  /// state, which LocalSGD leaves to each rank, is the main process's.) What isn't part of this is the program's: loop
+  /// counters and running sums, generators of its own: register_for_checkpointing().
   std::string save_state(const std::string& output_dir = "") const { return detail::save_state(output_dir); }
 
   /// Reads a checkpoint into the prepared and registered objects, which must be the same, in the same order, as when it
