@@ -21,8 +21,7 @@ examples.json tells of each folder:
     runs      how often it is run, in the same folder: 2 for a program that goes on where it stopped
     outputs   files that must be saved, and hold the same weights
     seeds     of a program that draws otherwise on ranks (dropout), and takes a seed as its last argument: the original is
-              run with each; the last number that the migrated one prints on ranks must lie where theirs do, by the rule
-              of four deviations
+              run with each; each number that the migrated one prints on ranks must lie within four deviations of theirs
 """
 
 import argparse
@@ -148,11 +147,8 @@ def compare_text(expected, actual, tolerance):
     return worst
 
 
-def last_number(output):
-    numbers = NUMBER.findall(output.decode(errors="replace"))
-    if not numbers:
-        raise Failure("prints no number")
-    return float(numbers[-1])
+def numbers_in(output):
+    return [float(number) for number in NUMBER.findall(output.decode(errors="replace"))]
 
 
 def load(path):
@@ -406,22 +402,27 @@ class Comparison:
         return f"largest relative difference: printed {printed:.1e}, saved {saved:.1e}; {done.seconds:.1f} s"
 
     def spread(self, program):
-        """What the original comes to with each seed."""
-        program.ends = [last_number(program.reference.out)]
+        """What the original prints with each seed."""
+        program.spread = [numbers_in(program.reference.out)]
         for seed in program.seeds[1:]:
             program.args[-1] = str(seed)
-            program.ends.append(last_number(self.run(program, f"seed-{seed}")[0].out))
+            program.spread.append(numbers_in(self.run(program, f"seed-{seed}")[0].out))
         program.args[-1] = str(program.seeds[0])
-        return ", ".join(f"{end:.6g}" for end in program.ends)
+        return "ends at " + ", ".join(f"{numbers[-1]:.6g}" for numbers in program.spread)
 
     def compare_spread(self, program, name, ranks):
         """One run on ranks against the spread of the original's."""
         done, _ = self.run(program, name, [self.options.launcher, "launch", "-n", str(ranks), "--cpu", "--"])
-        end, mean = last_number(done.out), statistics.mean(program.ends)
-        away = abs(end - mean) / statistics.stdev(program.ends)
-        if not away <= 4:
-            raise Failure(f"ends at {end:.6g}, {away:.1f} deviations from the mean of {len(program.ends)} seeds, {mean:.6g}")
-        return f"ends at {end:.6g}, {away:.1f} deviations from the mean of {len(program.ends)} seeds"
+        numbers, furthest = numbers_in(done.out), 0.0
+        if len(numbers) != len(program.spread[0]):
+            raise Failure(f"{len(numbers)} numbers, the original prints {len(program.spread[0])}")
+        for number, others in zip(numbers, zip(*program.spread)):
+            mean, deviation = statistics.mean(others), statistics.stdev(others)
+            away = 0.0 if number == mean else abs(number - mean) / max(deviation, sys.float_info.min)
+            if not away <= 4:
+                raise Failure(f"{number:.6g} is {away:.1f} deviations from the mean of {len(others)} seeds, {mean:.6g}")
+            furthest = max(furthest, away)
+        return f"at most {furthest:.1f} deviations from the mean of {len(program.seeds)} seeds"
 
     def print_losses(self, program, most=8):
         """The losses that the runs printed, side by side: `most` of them, evenly spread."""
