@@ -83,7 +83,7 @@ void Models::check_turns(Model& model) {
     return;  // a GPU's would have to be waited for; there it takes ACCELERATE_DEBUG_MODE
   }
   const at::Tensor votes = model.votes.grad().detach().to(at::kDouble);
-  const double* const turns = votes.const_data_ptr<double>() + 2;
+  const double* const turns = votes.data_ptr<double>() + 2;
   if (std::count_if(turns, turns + Model::kTurns, [](double ranks) { return ranks != 0; }) == 1) {
     return;
   }

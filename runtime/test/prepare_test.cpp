@@ -157,12 +157,13 @@ TEST(Prepare, RefusesWhatItCannotPrepare) {
   EXPECT_THROW(accelerator.prepare(null), c10::Error);
   auto result = torch::zeros({1}, torch::requires_grad()) + 1;
   EXPECT_THROW(accelerator.prepare(result), c10::Error);
-  // Its worker has a copy of the data set already.
-  auto loader = torch::data::make_data_loader(toys::Numbers(4), torch::data::DataLoaderOptions(2).workers(1));
+  // What the loader is can't be known of its base class.
+  const auto loader = torch::data::make_data_loader(toys::Numbers(4), torch::data::DataLoaderOptions(2).workers(1));
+  std::remove_reference_t<decltype(*loader)>::super& base = *loader;
   if (accelerator.num_processes() > 1) {
-    EXPECT_THROW(accelerator.prepare(loader), c10::Error);
+    EXPECT_THROW(accelerator.prepare(base), c10::Error);
   } else {
-    accelerator.prepare(loader);
+    accelerator.prepare(base);
   }
 }
 
