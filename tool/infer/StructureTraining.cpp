@@ -135,6 +135,15 @@ void Deriver::metrics() {
       useTemporaryHandle(M);
     if (auto It = F.Sinks.find(E); It != F.Sinks.end())
       M.Chain = It->second;
+    // The name of a global variable is one expression in all instantiations of a template.
+    for (ir::FuncId Fn = 0; How == "flag" && M.Function != None && Fn != P.Code.Functions.size(); ++Fn) {
+      const std::string &Pattern = P.Code.Functions[M.Function].Pattern;
+      if (Fn == M.Function || Pattern.empty() || P.Code.Functions[Fn].Pattern != Pattern)
+        continue;
+      Fact Same = M;
+      Same.Function = Fn;
+      Out.add(std::move(Same));
+    }
     Out.add(std::move(M));
   }
   for (const auto &[Loop, Places] : F.ReduceAfter) {
