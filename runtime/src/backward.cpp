@@ -81,6 +81,7 @@ void run_backward(const at::Tensor& loss, double coefficient, int normaliser, co
   State& s = state();
   TrainingControl& control = s.control;
   control.shards_join = false;
+  control.factor = static_cast<double>(ranks());
   s.gone_slice.reset();  // another training goes on, without a loader so far
   std::optional<NoAutocast> no_autocast;
   if (control.precision != "no") {
@@ -112,6 +113,10 @@ void run_backward(const at::Tensor& loss, double coefficient, int normaliser, co
     scale = control.scaler->scale();
   }
   coefficient *= scale;
+  control.factor *= scale;
+  if (windowed) {
+    control.factor *= control.window.sync() ? control.window.last_part(normaliser) : control.window.part(normaliser);
+  }
   if (windowed && !control.window.sync()) {
     gather_part(control, reached, loss, coefficient, normaliser, arguments);
     return;
@@ -125,6 +130,12 @@ void run_backward(const at::Tensor& loss, double coefficient, int normaliser, co
       control.gradients.drop();
     }
   }
+}
+
+torch::Tensor gradient(const torch::Tensor& x) {
+  const at::Tensor gradient = x.grad();
+  const double factor = state().control.factor;
+  return gradient.defined() && factor != 1 && factor != 0 ? gradient / factor : gradient;
 }
 
 namespace {

@@ -67,6 +67,7 @@ struct TrainingControl {
   bool shards_join = false;       // there was no backward() since it was sharded: more tensors of it may come
   int64_t accumulated_batch = 0;  // the one that accumulate() has counted last
   int64_t calls = 0;              // of backward()
+  double factor = 1;              // of the last backward(): what gradients at its inputs are too large by
 
   /// Per optimizer step; hand_out() sets it with each training batch. A loader with batches of its own on each rank
   /// takes as many times more samples a step, which a schedule that counts samples has to follow: then this is the

@@ -195,6 +195,54 @@ TEST_F(Backward, OnlyTheInputsGetGradients) {
 }
 
 /// An error in the pass is what it is, and on ranks the end, which the next backward() says; in a process of its own.
+/// The gradient at a batch, which a program moves the batch along (adversarial rows): of a mean, a sum, and a mean over
+/// a mask. Each rank's rows have the single process's.
+TEST_F(Backward, AtItsInputsIsTheSingleProcess) {
+  const auto mask = [](const torch::Tensor& x) { return (x.select(1, 0) > 0.3).to(torch::kDouble) + 1e-3; };
+  const auto step = [&](Sequential& model, const Example& batch, int kind, const auto& backward, const auto& gradient) {
+    const auto x = batch.data.clone().set_requires_grad(true);
+    const auto out = model->forward(x);
+    out.retain_grad();
+    const auto each = (out - batch.target).pow(2).flatten();
+    const auto weights = mask(x.detach());
+    backward(kind == 0   ? each.mean()
+             : kind == 1 ? each.sum()
+                         : (each * weights).sum() / weights.sum(),
+             kind, weights.sum());
+    model->zero_grad();
+    const auto moved = (x + 0.1 * gradient(x) + 0.1 * gradient(out).sum(1, true)).detach();
+    backward((model->forward(moved) - batch.target).pow(2).mean(), 0, torch::Tensor());
+  };
+  for (const int kind : {0, 1, 2}) {
+    SCOPED_TRACE(kind);
+    compare(
+        [&](Sequential& model, const Example& batch) {
+          step(
+              model, batch, kind, [](const torch::Tensor& loss, int, const torch::Tensor&) { loss.backward(); },
+              [](const torch::Tensor& x) { return x.grad(); });
+        },
+        [&](Sequential& model, const Example& batch) {
+          step(
+              model, batch, kind,
+              [&](const torch::Tensor& loss, int of, const torch::Tensor& weight) {
+                if (of == 0) {
+                  accelerator.backward(loss);
+                } else if (of == 1) {
+                  accelerator.backward(loss, accelerate::Reduction::Sum);
+                } else {
+                  accelerator.backward(loss, accelerate::Weight(weight));
+                }
+              },
+              [&](const torch::Tensor& x) { return accelerator.gradient(x); });
+        });
+  }
+}
+
+TEST_F(Backward, AtItsInputsIsUndefinedBeforeIt) {
+  const auto x = torch::ones({2, 3}).set_requires_grad(true);
+  EXPECT_FALSE(accelerator.gradient(x).defined());
+}
+
 TEST(BackwardFailed, IsSaidByTheNext) {
   accelerate::Accelerator accelerator;
   auto model = toys::perceptron();

@@ -81,7 +81,8 @@ private:
   bool isGet(ir::FuncId Fn) const;
   std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;
   std::string withCuts(ir::ExprId E);
-  void squeezes();
+  void methodsOfRows(const std::map<ir::ExprId, std::set<Placement>> &Calls, const char *Rule,
+                     llvm::function_ref<void(ir::ExprId)> Otherwise);
   void metrics();
   bool isNull(ir::ExprId Pointer) const;
   void refusals();

@@ -33,13 +33,13 @@ std::string spelled(const Program &P, const Location &L);
 
 /// What the runs found out, in the program's terms. Facts for the rules are made of it.
 struct Findings {
-  std::map<ir::ExprId, std::string> Coercions;              ///< mean, sum, share, mine, reduce
-  std::set<ir::ExprId> WholeAddends;                        ///< replicated where they were added up
-  std::set<ir::ExprId> WholeHere;                           ///< replicated on some path, asked for or not
-  std::set<ir::ExprId> OwnAddends;                          ///< of one rank's own batch where they were added up
-  std::map<ir::ExprId, std::vector<Evidence>> Sinks;        ///< why it is coerced there
-  std::map<ir::StmtId, std::vector<Location>> ReduceAfter;  ///< accumulators, reduced in place behind their loop
-  std::map<ir::ExprId, std::string> Backwards;              ///< mean or sum
+  std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
+  std::set<ir::ExprId> WholeAddends;                       ///< replicated where they were added up
+  std::set<ir::ExprId> WholeHere;                          ///< replicated on some path, asked for or not
+  std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
+  std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there
+  std::map<ir::StmtId, std::vector<Location>> ReduceAfter; ///< accumulators, reduced in place behind their loop
+  std::map<ir::ExprId, std::string> Backwards;             ///< mean or sum
   std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
   std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
   std::set<uint32_t> Unmoved;                     ///< loaders whose batches are used where they were read
@@ -56,7 +56,9 @@ struct Findings {
                                                ///< rank takes its rows there
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole
-  std::map<ir::ExprId, Placement> Squeezes; ///< calls of `squeeze()` on what is a rank's rows, one's own batch, whole
+  /// What methods are called on that the runtime has a call of its own for, if it's a rank's rows: `x.squeeze()`,
+  /// `x.grad()`. One text may be run for several.
+  std::map<ir::ExprId, std::set<Placement>> Squeezes, RowGradients;
   std::set<ir::ExprId> Once;                ///< calls that change files, for one process to make
   std::map<ir::ExprId, ir::ExprId> Awaited; ///< what opens files that are written and read, with the path
   std::set<ir::FuncId> Reached;
@@ -427,6 +429,7 @@ private:
   bool ownRowsOf(ir::ExprId E);
   bool oneSample(ir::ExprId E) const;
   bool pickedByNumber(ir::ExprId E) const;
+  Value gradientOfRows(ir::ExprId E, const ir::Expr &X, const Value &Of);
   void squeezesAll(ir::ExprId E, const ir::Expr &X, const Value &V);
   Value rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim);
   uint32_t ownRowsName(ir::ExprId E);

@@ -102,6 +102,10 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       E = X.Args[0];
       continue;
     }
+    if (X.Kind == ExprKind::Call && X.Object != None && R.InputCalls.count(E)) { // a part of a leaf is none
+      E = X.Object;
+      continue;
+    }
     if (ir::ExprId From = carrier(E, At > Step.Frame); From != None) {
       E = From;
       continue;

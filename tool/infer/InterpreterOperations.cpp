@@ -516,10 +516,12 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       Result.Kind = Placement::Zero;
     return Result;
   case Operation::Replicated:
-    // The backward of a rank weights its loss by its rows: what arrives at the batch isn't the original's number.
-    if (!First.replicated() && StringRef(X.Name).ends_with("grad"))
-      return First.Kind == Placement::Own ? First
-                                          : Value::unknown("is the gradient of a batch, which `backward` weights", E);
+    if (StringRef(X.Name).ends_with("grad")) {
+      if (!First.replicated())
+        return gradientOfRows(E, X, First);
+      if (Recording && X.Name == "at::Tensor::grad")
+        Out.RowGradients[E].insert(First.Kind); // also where other runs have rows
+    }
     for (size_t I = 0; I != Values.size(); ++I) // `clip_grad_norm_(parameters, limit)`
       if (P.Code.type(In.Exprs[I]).number())
         intoModel(In.Exprs[I], Values[I]);

@@ -44,6 +44,12 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
       Out.Unmoved.insert(Batch);
     return squeezed(Args[0], {}, E);
   }
+  if (Name == "gradient" && !Args.empty()) { // at this rank's rows
+    if (uint32_t Batch = Last[X.Args[0]].Batch; Batch != None)
+      Out.Unmoved.insert(Batch);
+    Args[0].Batch = None;
+    return Args[0];
+  }
   if (Name == "global_like" && !Args.empty()) { // whole, of the argument's dimensions
     Value V = Value::of(Placement::Replicated, E);
     V.setRank(Args[0].Rank);

@@ -421,7 +421,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   std::vector<ir::ExprId> Operands = operandsOf(X);
 
   bool Leaf =
-      (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) && !isPoint();
+      (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) &&
+      !R.InputCalls.count(E) && !isPoint();
   Result.Trained = Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
                    (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
                     llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
@@ -539,11 +540,8 @@ void Interpreter::squeezesAll(ir::ExprId E, const ir::Expr &X, const Value &V) {
   bool Rows = V.Kind == Placement::Sharded && V.Dim == 0;
   bool Method = X.Kind == ExprKind::Call && X.Name == "at::Tensor::squeeze" && X.Object != None && X.Where.Editable &&
                 P.Code.Exprs[X.Object].Where.Editable;
-  if (Method && Recording) {
-    auto [It, New] = Out.Squeezes.try_emplace(E, V.Kind);
-    if (!New && It->second != V.Kind && (It->second == Placement::Own || V.replicated()))
-      It->second = V.Kind; // what is whole decides, then what has rows
-  }
+  if (Method && Recording)
+    Out.Squeezes[E].insert(V.Kind);
   if (!Method && Rows)
     note("assumed-ranks", E, V, DropsRows);
 }

@@ -31,6 +31,8 @@ static bool changesAgain(StringRef Name) {
 /// What an operation in place has made of its object.
 void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                             const Value &Made) {
+  if (R.InputCalls.count(E)) // `x.requires_grad_()`: its rows stay what they are
+    return;
   Value Result = Made;
   if (changesAgain(X.Name)) {
     ir::ExprId Root = X.Object; // `parameters[i].mul_(0.9)`
@@ -101,7 +103,9 @@ bool Interpreter::withinTensor(ir::ExprId E) const {
 void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E) {
   ir::ExprId Of = P.unconverted(Target);
   while (Of != None && P.Code.Exprs[Of].Kind != ExprKind::Ref && P.Code.Exprs[Of].Kind != ExprKind::Field)
-    Of = P.Code.Exprs[Of].Object == None ? None : P.unconverted(P.Code.Exprs[Of].Object);
+    Of = StringRef(P.Code.Exprs[Of].Name).ends_with("::grad") ? None : // which is no part of it
+             P.Code.Exprs[Of].Object == None ? None
+                                             : P.unconverted(P.Code.Exprs[Of].Object);
   std::optional<Location> L = Of == None ? std::nullopt : lvalue(Of);
   if (!L)
     return;

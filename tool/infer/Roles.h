@@ -49,10 +49,15 @@ public:
   /// What each call gives a parameter; None where it leaves it to its default.
   std::vector<ir::ExprId> givenTo(ir::VarId Param) const;
 
+  /// All that a variable or field is made of or assigned, or that is put into it.
+  std::vector<ir::ExprId> sourcesOf(ir::VarId V) const;
+
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;
   std::set<ObjectId> Models;            ///< whose parameters reach an optimizer
   std::vector<ir::StmtId> Schedulers;   ///< declarations
+  std::set<ir::VarId> Inputs;           ///< leaf tensors that aren't trained, whose gradients are read
+  std::set<ir::ExprId> InputCalls;      ///< `requires_grad_()` and the like, of inputs
   std::vector<ir::ExprId> Ungraded;     ///< gradients that are read of tensors whose making wasn't found
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
@@ -75,7 +80,9 @@ private:
   bool tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen);
   bool trainedByHand(ir::VarId V);
   ir::StmtId behindGlobal(ir::VarId V) const;
-  std::vector<ir::ExprId> sourcesOf(ir::VarId V) const;
+  bool madeInStep(ir::VarId V, ir::ExprId Gradient) const;
+  bool ofBatch(ir::VarId V) const;
+  void inputAt(ir::VarId V);
   bool onlyLookedAt(ir::VarId V, int Depth = 0) const;
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
 

@@ -212,7 +212,8 @@ std::vector<ir::ExprId> Roles::givenTo(ir::VarId Param) const {
 /// Whether a leaf tensor is never written to, nor handed on to what may: one whose gradient is shown, not trained.
 bool Roles::onlyLookedAt(ir::VarId V, int Depth) const {
   bool Writes = Depth > 8;
-  auto Names = [&](ir::ExprId E) { // `w`, `w.data()`, `w[0]`, `w.grad()`
+  const bool ByValue = P.Code.Vars[V].Param && !P.Code.typeOf(V).Reference; // `x = relu(x)` lets the caller's be
+  auto Names = [&](ir::ExprId E) {                                          // `w`, `w.data()`, `w[0]`, `w.grad()`
     for (; E != None;) {
       const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
       if (X.Kind == ExprKind::Ref || (X.Kind == ExprKind::Field && X.Var == V))
@@ -226,9 +227,7 @@ bool Roles::onlyLookedAt(ir::VarId V, int Depth) const {
     StringRef Name = StringRef(X.Name).rsplit("::").second;
     bool Setter = Name.ends_with("_") && Name != "requires_grad_";
     if (X.Kind == ExprKind::Assign)
-      Writes |= Names(X.Args[0]);
-    else if (X.Kind == ExprKind::Lambda)
-      Writes = true; // which may name it
+      Writes |= Names(X.Args[0]) && !(ByValue && P.Code.Exprs[P.unconverted(X.Args[0])].Kind == ExprKind::Ref);
     else if (X.Kind == ExprKind::Call && X.Object != None && (Setter || Name == "set_data" || Name == "mutable_grad"))
       Writes |= Names(X.Object);
     for (ir::FuncId F : P.bodies(X))
@@ -329,6 +328,72 @@ bool Roles::ofModel(ir::ExprId E) const {
   return false;
 }
 
+/// Whether a local leaf is made anew for each reading of its gradient: no loop in between could train it.
+bool Roles::madeInStep(ir::VarId V, ir::ExprId Gradient) const {
+  auto Declared = DeclarationOf.find(V);
+  if (Declared == DeclarationOf.end() || P.Code.typeOf(V).Kind != TypeKind::Tensor || P.Code.typeOf(V).Reference)
+    return false;
+  auto Loops = [&](ir::StmtId S) {
+    StmtKind Kind = P.Code.Stmts[S].Kind;
+    return Kind == StmtKind::Loop || Kind == StmtKind::RangeFor;
+  };
+  auto Parent = [&](ir::StmtId S) {
+    auto It = ParentOf.find(S);
+    return It == ParentOf.end() ? None : It->second;
+  };
+  ir::StmtId Around = Parent(Declared->second);
+  while (Around != None && !Loops(Around))
+    Around = Parent(Around);
+  const ir::Function &F = P.Code.Functions[FunctionOf.at(Declared->second)];
+  if (Around == None && F.Main)
+    return false; // made once
+  ir::StmtId Whole = Around == None ? F.Body : Around;
+  bool Within = false, Nested = false;
+  P.forEachExprIn(Whole, [&](ir::ExprId E) { Within |= E == Gradient; });
+  P.forEachStmt(Whole, [&](ir::StmtId S) {
+    if (S != Whole && Loops(S))
+      P.forEachExprIn(S, [&](ir::ExprId E) { Nested |= E == Gradient; });
+  });
+  return Within && !Nested;
+}
+
+/// Whether a local tensor or a parameter is made of a loader's batch.
+bool Roles::ofBatch(ir::VarId V) const {
+  std::set<ir::VarId> Seen;
+  std::function<bool(ir::VarId)> Look = [&](ir::VarId Var) {
+    if (Var == None || !Seen.insert(Var).second || P.Code.Vars[Var].Field || P.Code.Vars[Var].Global)
+      return false;
+    if (P.Code.typeOf(Var).Kind == TypeKind::Example)
+      return true;
+    std::vector<ir::ExprId> Sources = sourcesOf(Var);
+    llvm::append_range(Sources, givenTo(Var));
+    bool Found = false;
+    for (ir::ExprId Source : Sources)
+      if (Source != None)
+        P.forEachExpr(Source, [&](ir::ExprId E) {
+          const ir::Expr &X = P.Code.Exprs[E];
+          Found |= P.Code.type(E).Kind == TypeKind::Example || (X.Kind == ExprKind::Ref && Look(X.Var));
+        });
+    return Found;
+  };
+  return P.Code.typeOf(V).Kind == TypeKind::Tensor && Look(V);
+}
+
+/// A leaf that is an input, whose gradient is asked for; the calls that ask.
+void Roles::inputAt(ir::VarId V) {
+  if (!Inputs.insert(V).second)
+    return;
+  auto Asks = [&](ir::ExprId E) { return StringRef(P.Code.Exprs[E].Name).contains("requires_grad"); };
+  for (ir::ExprId Source : sourcesOf(V))
+    P.forEachExpr(Source, [&](ir::ExprId Sub) {
+      if (Asks(Sub))
+        InputCalls.insert(Sub);
+    });
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (ir::ExprId Of = P.Code.Exprs[E].Object; Of != None && Asks(E) && P.Code.Exprs[P.unconverted(Of)].Var == V)
+      InputCalls.insert(E);
+}
+
 void Roles::findUpdatesByHand() {
   for (ir::FuncId F : Reachable)
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
@@ -337,6 +402,10 @@ void Roles::findUpdatesByHand() {
       if (X.Kind != ExprKind::Call || X.Object == None || (Name != "grad" && Name != "mutable_grad") ||
           P.Code.type(X.Object).Kind != TypeKind::Tensor)
         return;
+      if (ir::VarId V = P.Code.Exprs[P.unconverted(X.Object)].Var; V != None && (madeInStep(V, E) || ofBatch(V))) {
+        inputAt(V);
+        return;
+      }
       std::set<ir::VarId> Seen;
       if (tracesToParameters(X.Object, Seen))
         Traced.insert(Seen.begin(), Seen.end());

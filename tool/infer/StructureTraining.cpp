@@ -71,14 +71,16 @@ std::string Deriver::withCuts(ir::ExprId E) {
   return Source;
 }
 
-/// Calls of `squeeze()`. One text may be run for rows and for what is whole, and stand in several instantiations: then
-/// only what is right for all of them is written.
-void Deriver::squeezes() {
+/// Methods of what has rows that a call of the runtime's takes the place of: `x.squeeze()`, `x.grad()`. One text may be
+/// run for rows and for what is whole, and stand in several instantiations: then only what is right for all of them is
+/// written.
+void Deriver::methodsOfRows(const std::map<ir::ExprId, std::set<Placement>> &Calls, const char *Rule,
+                            llvm::function_ref<void(ir::ExprId)> Otherwise) {
   std::map<std::pair<uint32_t, uint32_t>, std::set<Placement>> Given;
   auto At = [&](ir::ExprId E) { return std::pair(expr(E).Where.File, expr(E).CalleeName.Begin); };
-  for (const auto &[E, Kind] : F.Squeezes)
-    Given[At(E)].insert(Kind == Placement::Zero ? Placement::Replicated : Kind);
-  for (const auto &[E, Kind] : F.Squeezes) {
+  for (const auto &[E, Kinds] : Calls)
+    Given[At(E)].insert(Kinds.begin(), Kinds.end());
+  for (const auto &[E, Kinds] : Calls) {
     const std::set<Placement> &All = Given.at(At(E));
     if (!All.count(Placement::Sharded))
       continue;
@@ -88,14 +90,12 @@ void Deriver::squeezes() {
     size_t Dot = Text(Tail).rfind('.');
     if (Dot == std::string::npos ||
         llvm::any_of(All, [](Placement P) { return P != Placement::Sharded && P != Placement::Own; })) {
-      Fact A = factAt("assumed-ranks", "place", E);
-      A.Texts["what"] = DropsRows;
-      Out.add(std::move(A));
+      Otherwise(E);
       continue;
     }
     Tail.Begin += Dot;
     Tail.End = Call.Where.End;
-    Fact S = fact("row-squeeze", functionOf(E));
+    Fact S = fact(Rule, functionOf(E));
     S.Nodes["value"] = expr(Call.Object).Where;
     S.Nodes["tail"] = Tail;
     if (inInitializer(E))
@@ -185,7 +185,16 @@ void Deriver::metrics() {
     B.Texts["dimension"] = Dim == 0 ? "" : ", " + std::to_string(Dim);
     Out.add(std::move(B));
   }
-  squeezes();
+  methodsOfRows(F.Squeezes, "row-squeeze", [&](ir::ExprId E) {
+    Fact A = factAt("assumed-ranks", "place", E);
+    A.Texts["what"] = DropsRows;
+    Out.add(std::move(A));
+  });
+  methodsOfRows(F.RowGradients, "row-gradient", [&](ir::ExprId E) {
+    Fact A = factAt("ambiguous-placement", "place", E);
+    A.Texts["what"] = "needs `gradient` on one path, and is equal on all ranks on another";
+    Out.add(std::move(A));
+  });
   for (const auto &[E, Batch] : F.BatchSizes) {
     Fact B = factAt("batch-size-in-shape", "value", E);
     B.Texts["batch"] = Text(expr(Batch).Where);

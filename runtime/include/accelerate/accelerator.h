@@ -123,6 +123,12 @@ class ACCELERATE_API Accelerator : public Project {
                 std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<torch::TensorList> inputs = std::nullopt) const;
 
+  /// x.grad() of a leaf (or of a tensor that retains its gradient) that has this rank's rows: the gradient of the loss
+  /// that the last backward() was given, as the single process has it there. What backward() leaves at x itself is
+  /// larger by the number of ranks, over which it averages the parameters' gradients, and by a scaler's factor. x's
+  /// shape; undefined where x.grad() is. Alone, without a scaler or accumulation: x.grad() itself. No communication.
+  torch::Tensor gradient(const torch::Tensor& x) const { return detail::gradient(x); }
+
   /// The same, but only those arguments are moved for which `placement` says true, which must be as many:
   /// prepare({true, false, true}, model, teacher, optimizer).
   template <typename... Args>

@@ -48,6 +48,7 @@ class ACCELERATE_API Whole {
 };
 ACCELERATE_API torch::Tensor global_like(const torch::Tensor& x);
 ACCELERATE_API torch::Tensor squeeze(const torch::Tensor& x);
+ACCELERATE_API torch::Tensor gradient(const torch::Tensor& x);
 /// Whether the training batch in hand is a ghost.
 ACCELERATE_API bool holds_ghost();
 ACCELERATE_API torch::Tensor share_tensor(const torch::Tensor& x);
