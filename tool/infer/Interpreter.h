@@ -340,8 +340,9 @@ private:
   };
   const Body &body(ir::FuncId F) const;
   const std::set<ir::FuncId> *apart(ir::FuncId F) const;
-  bool passesBy(ir::FuncId F, llvm::ArrayRef<Value> Values, llvm::ArrayRef<std::optional<Location>> Places,
-                const std::optional<Location> &This);
+  std::optional<Value> passedBy(ir::ExprId E, ir::FuncId F, llvm::ArrayRef<Value> Values,
+                                llvm::ArrayRef<std::optional<Location>> Places, const std::optional<Location> &This);
+  void followed(ir::FuncId F, const ir::Expr &X, llvm::ArrayRef<Value> Values, const Value &Result);
 
   // Loops over a batch's rows (InterpreterFolds.cpp)
   bool ofOneRank() const;
@@ -506,6 +507,7 @@ private:
   mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
   mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
   mutable std::map<ir::FuncId, Body> Bodies;
+  std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool SettingsKnown = false;

@@ -1,8 +1,9 @@
 //===- InterpreterApart.cpp - Functions that training passes by -----------===//
 //
-// A parser of configuration files that a project carries along calls itself through dozens of functions. Following
-// every path through them takes minutes and tells nothing: they know neither tensors nor anything that differs between
-// ranks, and what is the same on all ranks stays so in them.
+// A parser of configuration files or options that a project carries along calls itself through dozens of functions.
+// Following every path through them takes minutes and tells nothing: they know neither tensors nor anything that
+// differs between ranks, and what is the same on all ranks stays so in them. The small ones that many paths call,
+// `trimmed(text)`, are followed once.
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
@@ -47,9 +48,10 @@ static bool isApart(const Program &P, ir::ExprId E) {
     return false;
   // What a `std::function` runs came with the arguments or the object, which are looked at.
   const bool IntoText = Name.ends_with("sprintf") || Name.ends_with("snprintf");
-  return !differsOrChanges(Name) && !P.Taught.isMainOnly(Name) && !P.Taught.givesBatch(Name) &&
-         (IntoText || !Name.contains("print")) && !Name.contains("rand") &&
-         !Name.contains("_distribution") && !Name.ends_with("::shuffle") && !Name.ends_with("::sample");
+  const bool OfItems = Name == "std::remove" && X.Args.size() > 1; // from a list
+  return (OfItems || !differsOrChanges(Name)) && !P.Taught.isMainOnly(Name) && !P.Taught.givesBatch(Name) &&
+         (IntoText || !Name.contains("print")) && !Name.contains("rand") && !Name.contains("_distribution") &&
+         !Name.ends_with("::shuffle") && !Name.ends_with("::sample");
 }
 
 /// What a function runs itself, and whether that is apart from training.
@@ -75,7 +77,7 @@ const Interpreter::Body &Interpreter::body(ir::FuncId F) const {
   return It->second = std::move(B);
 }
 
-/// The functions that `F` may run, if they are many and know nothing of training.
+/// The functions that `F` may run, if none of them knows anything of training.
 const std::set<ir::FuncId> *Interpreter::apart(ir::FuncId F) const {
   auto [It, New] = Apart.try_emplace(F);
   std::set<ir::FuncId> &All = It->second;
@@ -92,33 +94,50 @@ const std::set<ir::FuncId> *Interpreter::apart(ir::FuncId F) const {
       }
       llvm::append_range(Next, body(G).Calls);
     }
-    if (All.size() < Many)
-      All.clear();
   }
   return All.empty() ? nullptr : &All;
 }
 
-/// Whether a call leaves everything as it is: it is apart, and all that it is given is the same on all ranks.
-bool Interpreter::passesBy(ir::FuncId F, llvm::ArrayRef<Value> Values, llvm::ArrayRef<std::optional<Location>> Places,
-                           const std::optional<Location> &This) {
+static bool same(const Value &V) {
+  return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None && V.Funcs.empty();
+}
+
+/// What a call gives that leaves everything as it is: it is apart, and all that it is given is the same on all ranks.
+std::optional<Value> Interpreter::passedBy(ir::ExprId E, ir::FuncId F, llvm::ArrayRef<Value> Values,
+                                           llvm::ArrayRef<std::optional<Location>> Places,
+                                           const std::optional<Location> &This) {
   if (Divergent > 0 || OwnChoices > 0 || OutsideChoices > 0)
-    return false;
+    return std::nullopt;
   const std::set<ir::FuncId> *All = apart(F);
-  auto Same = [](const Value &V) {
-    return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None && V.Funcs.empty();
-  };
   auto Within = [&](const std::optional<Location> &L) { // all that is kept there and beneath
     if (!L)
       return true;
     for (auto It = Current.lower_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
-      if (!Same(It->second))
+      if (!same(It->second))
         return false;
     return true;
   };
-  if (!All || !llvm::all_of(Values, Same) || !llvm::all_of(Places, Within) || !Within(This))
-    return false;
+  if (!All || !llvm::all_of(Values, same) || !llvm::all_of(Places, Within) || !Within(This))
+    return std::nullopt;
+  auto Once = FollowedOnce.find(F);
+  if (All->size() < Many && Once == FollowedOnce.end())
+    return std::nullopt;
   Out.Reached.insert(All->begin(), All->end());
-  return true;
+  return All->size() < Many ? Once->second : Value::of(Placement::Replicated, E);
+}
+
+/// Remembers what a call gave, if the next one with equal values on all ranks gives the same: it can write nowhere.
+void Interpreter::followed(ir::FuncId F, const ir::Expr &X, llvm::ArrayRef<Value> Values, const Value &Result) {
+  if (!apart(F) || !same(Result) || !llvm::all_of(Values, same) || Divergent > 0 || OwnChoices > 0 ||
+      OutsideChoices > 0)
+    return;
+  const ir::Function &Fn = P.Code.Functions[F];
+  if (X.Kind != ExprKind::Call || X.Object != None || Fn.Parent != None)
+    return;
+  for (ir::VarId Param : Fn.Params)
+    if (const ir::Type &T = P.Code.typeOf(Param); (T.Reference && !T.Const) || StringRef(T.Name).ends_with("*"))
+      return;
+  FollowedOnce.emplace(F, Result);
 }
 
 } // namespace migrate

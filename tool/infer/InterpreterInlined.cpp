@@ -79,8 +79,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   bool AllReplicated = true, Gathers = false;
   std::set<size_t> Whole; // arguments that were rows
   // What it gives may be a struct of tensors.
-  bool OnlyLooks = X.Kind == ExprKind::Call && !holdsTensors(P.Code.type(E)) && !P.Code.type(E).Own &&
-                   !R.reachesBackward(Fn.Body);
+  bool OnlyLooks =
+      X.Kind == ExprKind::Call && !holdsTensors(P.Code.type(E)) && !P.Code.type(E).Own && !R.reachesBackward(Fn.Body);
   for (ir::ExprId Arg : X.Args) {
     Values.push_back(eval(Arg));
     Places.push_back(lvalue(Arg));
@@ -112,8 +112,14 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   }
   if (llvm::is_contained(Stack, F) || Stack.size() > 40)
     return AllReplicated ? Value::of(Placement::Replicated, E) : again(E, F, Values);
-  if (passesBy(F, Values, Places, This))
-    return Value::of(Placement::Replicated, E);
+  // An object without a name, that a constructor makes or a function returns.
+  const bool Nameless = X.Var != None && (X.Kind == ExprKind::Call || !This);
+  const Location Kept = {X.Var, {}};
+  if (std::optional<Value> Known = passedBy(E, F, Values, Places, This)) {
+    if (Nameless)
+      forget(Kept);
+    return *Known;
+  }
   Out.Reached.insert(F);
   for (size_t I = 0; I < Fn.Params.size() && I < Values.size(); ++I) {
     ir::VarId V = Fn.Params[I];
@@ -139,9 +145,6 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
         Elsewhere.insert(V);
     }
   }
-  // An object without a name, that a constructor makes or a function returns.
-  const bool Nameless = X.Var != None && (X.Kind == ExprKind::Call || !This);
-  const Location Kept = {X.Var, {}};
   if (Nameless) {
     Depths[X.Var] = Depth;
     forget(Kept);
@@ -201,6 +204,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Frames.pop_back();
   Stack.pop_back();
   Result = confirmed(E, F, Result);
+  if (Returned[E].empty() && Parts[E].empty())
+    followed(F, X, Values, Result);
   // Its own variables are gone, unless a lambda kept them: states are copied and joined often, and needn't carry them.
   if (!body(F).Lambdas)
     std::erase_if(Current, [&](const auto &Kept) { return P.Code.Vars[Kept.first.Root].Function == F; });
