@@ -197,6 +197,7 @@ private:
     return V.Rank == 0 && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
   }
   void wholeArguments();
+  bool sumOfSteps(ir::ExprId E, const Value &V) const;
   bool brought(const Value &V, ir::ExprId E);
   bool bringParts(const Value &V, ir::ExprId E);
   bool gathered(ir::ExprId E, const Value &V);

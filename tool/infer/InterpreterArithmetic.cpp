@@ -112,13 +112,14 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
   // Anything else: bring each side together first, if both can be.
   auto Can = [&](const Value &V, ir::ExprId X) {
     return V.replicated() ||
-           (X != None && V.reducible() && (numeric(X) || (P.Code.type(X).Kind == TypeKind::Tensor && gathers(V))));
+           (X != None && V.reducible() && (numeric(X) || (P.Code.type(X).Kind == TypeKind::Tensor && gathers(V)))) ||
+           sumOfSteps(X, V);
   };
   if (Can(Left, LE) && Can(Right, RE) && LE != None && RE != None) {
     Value V = Value::of(Placement::Replicated, E);
     V.Trained = L.Trained || Rt.Trained;
     for (const auto &[Side, X] : {std::pair(&Left, LE), std::pair(&Right, RE)})
-      if (Side->replicated() || numeric(X))
+      if (Side->replicated() || numeric(X) || sumOfSteps(X, *Side))
         demandReplicated(X, *Side, "computed with");
       else if (!brought(*Side, X))
         V = Value::unknown("is computed with where not every rank comes along", E);

@@ -238,13 +238,29 @@ static bool countedRow(const Program &P, ir::ExprId E) {
   return false;
 }
 
+/// Whether a tensor was added up over steps, without a graph: its parts have one shape on all ranks, so that they can be
+/// brought together wherever they are needed, a count of each class, a sum of each column.
+bool Interpreter::sumOfSteps(ir::ExprId E, const Value &V) const {
+  return E != None && P.Code.type(E).Kind == TypeKind::Tensor && V.Kind == Placement::Partial && !V.Fresh && !V.Trained;
+}
+
 /// Anything but linear of a number that isn't replicated: the number is reduced first.
 Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
   // `p[i].item<int>() == label`: of all rows it is the one that is meant.
-  if (V.Kind == Placement::Unknown && P.Code.type(E).number() && countedRow(P, E) && gathered(E, V))
-    return Value::of(Placement::Replicated, E);
+  if (V.Kind == Placement::Unknown && P.Code.type(E).number() && countedRow(P, E)) {
+    if (gathered(E, V))
+      return Value::of(Placement::Replicated, E);
+    // Behind a pointer there may be fewer rows than the loop counts.
+    ir::ExprId From = P.unconverted(P.Code.Exprs[P.unconverted(E)].Object);
+    if (From != None && StringRef(P.Code.type(From).Name).ends_with("*"))
+      note("row-loop", E, V, "reads a batch's rows through a pointer, by numbers that a loop counts");
+  }
   if (V.replicated() || V.Kind == Placement::Own || V.Kind == Placement::Sharded || V.Kind == Placement::Unknown)
     return V;
+  if (sumOfSteps(E, V)) {
+    demandReplicated(E, V, What);
+    return Value::of(Placement::Replicated, E);
+  }
   if (numeric(E)) {
     ir::ExprId Count = countIn(E);
     demandReplicated(Count, Count == E ? V : Last[Count], What);

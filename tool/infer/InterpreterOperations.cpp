@@ -405,6 +405,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::Stack:
     return concatenated(E, X, Row, In, Dims, Args);
   case Operation::Transpose: {
+    if (First.Rank == 1) // `t()` leaves it
+      return Result;
     std::optional<int64_t> A = number(Row, Args, "dim0"), B = number(Row, Args, "dim1");
     if (!A || !B)
       return Local ? Value::unknown("moves dimensions in a way that isn't followed", E) : Result;

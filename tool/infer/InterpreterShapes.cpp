@@ -45,6 +45,13 @@ Value Interpreter::concatenated(ir::ExprId E, const ir::Expr &X, const Operation
   Result.Batch = None;
   Result.Iterator = false;
   if (llvm::none_of(In.Values, [](const Value &V) { return V.Kind == Placement::Sharded; })) {
+    std::vector<ir::ExprId> Items;
+    if (!In.Exprs.empty())
+      collectItems(P, P.unconverted(In.Exprs[0]), Items);
+    Result.forgetRank();
+    for (ir::ExprId Item : Items) // as many dimensions as each of them
+      if (P.Code.type(Item).Kind == TypeKind::Tensor && Last[Item].Rank >= 0)
+        Result.setRank(Last[Item].Rank);
     if (Row.Kind == Operation::Stack)
       Result.addToRank(1);
     return Result;
