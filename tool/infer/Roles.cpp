@@ -413,14 +413,26 @@ void Roles::findOptimizersGiven() {
     while ((Made->Kind == ExprKind::Construct || Made->Kind == ExprKind::Cast) && Made->Args.size() == 1 &&
            Made->Args[0] != None && P.Code.type(Made->Args[0]).Kind == TypeKind::Optimizer)
       Made = &P.Code.Exprs[Made->Args[0]];
-    if (Made->Kind != ExprKind::Construct && !StringRef(Made->Name).starts_with("std::make_"))
+    auto Makes = [](const ir::Expr &X) {
+      return X.Kind == ExprKind::Construct || StringRef(X.Name).starts_with("std::make_");
+    };
+    if (Made->Kind == ExprKind::Call && Made->Name == "std::move" && Made->Args.size() == 1)
+      Made = &P.Code.Exprs[Made->Args[0]];
+    std::vector<ir::FuncId> Makers = P.bodies(*Made); // `Trainer trainer(model, optimizerOf(model))`
+    if (!Makes(*Made) && Makers.empty())
       return;
     OptimizerRole O;
     O.Made = Arg;
     O.Var = KeptAs(P.Code.Functions[Given], find(Param));
     O.Function = Given;
-    for (ir::ExprId Of : Made->Args)
+    for (ir::ExprId Of : Makes(*Made) ? Made->Args : std::vector<ir::ExprId>())
       llvm::append_range(O.Models, modelsIn(Of, From, 2));
+    for (ir::FuncId Maker : Makes(*Made) ? std::vector<ir::FuncId>() : Makers)
+      P.forEachExprIn(P.Code.Functions[Maker].Body, [&](ir::ExprId E) {
+        if (P.Code.type(E).Kind == TypeKind::Optimizer && Makes(P.Code.Exprs[E]))
+          for (ir::ExprId Of : P.Code.Exprs[E].Args)
+            llvm::append_range(O.Models, modelsIn(Of, Maker, 2));
+      });
     for (ir::ExprId Model : O.Models)
       O.Names.push_back(KeptAs(P.Code.Functions[Given], object(Model)));
     bool Again = llvm::any_of(Optimizers, [&](const OptimizerRole &Known) { return find(Known.Var) == find(O.Var); });
