@@ -211,7 +211,7 @@ Value Interpreter::eval(ir::ExprId E) {
   if (E == None)
     return Value::of(Placement::Replicated);
   // Calls are inlined and loops repeated: a program of ordinary size takes some ten thousand steps.
-  constexpr uint64_t Budget = 8000000;
+  constexpr uint64_t Budget = 20000000;
   if (++Steps > Budget)
     Exhausted = Restart = true;
   if (Exhausted)

@@ -327,6 +327,7 @@ private:
   void writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, const Value &Made);
   const std::set<ir::ExprId> &writeTargets() const;
   bool withinTensor(ir::ExprId E) const;
+  void keepCopies(ir::StmtId Id);
   void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
@@ -508,6 +509,7 @@ private:
   mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
   mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
   mutable std::map<ir::FuncId, Body> Bodies;
+  std::map<ir::StmtId, std::set<ir::VarId>> Rebinds; ///< what is assigned within a branch or loop
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to

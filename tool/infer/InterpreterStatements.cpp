@@ -103,6 +103,7 @@ void Interpreter::exec(ir::StmtId Id) {
   if (Id == None || Dead || Restart)
     return;
   const ir::Stmt &S = P.Code.Stmts[Id];
+  keepCopies(Id);
   switch (S.Kind) {
   case StmtKind::Block:
   case StmtKind::Other: {

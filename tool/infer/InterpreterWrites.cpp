@@ -69,6 +69,28 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
   }
 }
 
+/// `if (flipped) x = -x;` of an `x` that is another tensor's handle: where the branch isn't taken, it stays that.
+void Interpreter::keepCopies(ir::StmtId Id) {
+  using ir::StmtKind;
+  StmtKind Kind = P.Code.Stmts[Id].Kind;
+  if (Copies.empty() || (Kind != StmtKind::If && Kind != StmtKind::Loop && Kind != StmtKind::RangeFor &&
+                         Kind != StmtKind::Switch && Kind != StmtKind::Try))
+    return;
+  auto [It, New] = Rebinds.try_emplace(Id);
+  if (New)
+    P.forEachExprIn(Id, [&, &Found = It->second](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      if (X.Kind == ExprKind::Assign && X.Args[0] != None && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Ref)
+        Found.insert(P.Code.Exprs[X.Args[0]].Var);
+    });
+  for (ir::VarId V : It->second)
+    if (Copies.count(V)) {
+      Value Of = read(Alias.at(V), None);
+      Of.AssignedBy = None;
+      Current[Location{V, {}}] = Of;
+    }
+}
+
 /// What stands where something is written: `x[0]` and `x` of `x[0].zero_()`, `x.slice(1, 0, 2) = y`.
 const std::set<ir::ExprId> &Interpreter::writeTargets() const {
   if (Targets)
