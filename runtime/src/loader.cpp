@@ -1,6 +1,5 @@
 /// The part of the loaders that doesn't depend on their types.
 
-#include <accelerate/in_place.h>
 #include <accelerate/shared_loader.h>
 
 #include <algorithm>
@@ -17,54 +16,6 @@ namespace accelerate::detail {
 LoaderControl::~LoaderControl() { state().prepared.forget(this); }
 
 const std::vector<LoaderControl*>& prepared_loaders() { return state().prepared.loaders(); }
-
-void throw_no_position() {
-  TORCH_CHECK(
-      false, "[accelerate] rank ", rank(), " of ", ranks(),
-      ": a loader of torch::data::make_data_loader can't tell its position in the middle of an epoch, or be sent "
-      "to one; make it with accelerate::make_data_loader (same arguments), or save between epochs (with "
-      "LibTorch's RandomSampler or SequentialSampler)");
-}
-
-std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, std::size_t batch_size) {
-  TORCH_CHECK(mine.size() <= batch_size, "[accelerate] rank ", rank(), " of ", ranks(), ": a loader's sampler gave ",
-              mine.size(), " rows for a batch of ", batch_size,
-              "; make the loader with accelerate::make_data_loader, which doesn't mind");
-  if (ranks() == 1) {
-    return mine;
-  }
-  torch::Tensor indices = torch::zeros({static_cast<int64_t>(batch_size) + 1}, torch::kInt64);
-  auto* data = indices.data_ptr<int64_t>();
-  data[0] = static_cast<int64_t>(mine.size());
-  std::copy_n(mine.begin(), data[0], data + 1);
-  state().group->broadcast(indices, 0, "the rows of a loader's batch");
-  return {data + 1, data + 1 + data[0]};
-}
-
-std::deque<std::vector<std::size_t>> requests_of_main(std::deque<std::vector<std::size_t>> mine) {
-  if (ranks() == 1) {
-    return mine;
-  }
-  std::vector<int64_t> numbers;  // each request's length, then its rows
-  for (const auto& request : mine) {
-    numbers.push_back(static_cast<int64_t>(request.size()));
-    numbers.insert(numbers.end(), request.begin(), request.end());
-  }
-  torch::Tensor size = torch::scalar_tensor(static_cast<int64_t>(numbers.size()), torch::kInt64);
-  state().group->broadcast(size, 0, "the length of a loader's pass");
-  numbers.resize(static_cast<std::size_t>(size.item<int64_t>()));
-  if (numbers.empty()) {
-    return {};
-  }
-  torch::Tensor all = torch::tensor(numbers, torch::kInt64);
-  state().group->broadcast(all, 0, "the rows of a loader's pass");
-  std::deque<std::vector<std::size_t>> result;
-  const auto* at = all.data_ptr<int64_t>();
-  for (const auto* const end = at + all.numel(); at != end; at += at[0] + 1) {
-    result.emplace_back(at + 1, at + 1 + at[0]);
-  }
-  return result;
-}
 
 Position Position::to_be_saved(Sharing sharing) const {
   Position position = *this;

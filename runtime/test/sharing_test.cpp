@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "own_process.h"
@@ -88,17 +89,24 @@ Batches single(const Case& c) {
   return result;
 }
 
-template <bool kEven>
-class SharingTest : public OwnProcess<SharingTest<kEven>> {
+/// A sampler of the program's own, of which nothing is known.
+struct Own : torch::data::samplers::RandomSampler {
+  using RandomSampler::RandomSampler;
+};
+
+/// `kPolicy`: of the process, and so of loaders that exist.
+template <bool kEven, BatchPolicy kPolicy = BatchPolicy::Global>
+class SharingTest : public OwnProcess<SharingTest<kEven, kPolicy>> {
  public:
   static accelerate::Options options() {
     accelerate::Options options;
     options.dataloader.even_batches = kEven;
+    options.dataloader.batch_policy = kPolicy;
     return options;
   }
 
  protected:
-  using Base = OwnProcess<SharingTest<kEven>>;
+  using Base = OwnProcess<SharingTest<kEven, kPolicy>>;
   using Base::accelerator, Base::n, Base::r;
 
   template <typename Loader>
@@ -188,9 +196,8 @@ class SharingTest : public OwnProcess<SharingTest<kEven>> {
     }
   }
 
-  /// BatchPolicy::PerProcess: a step is the original's next n batches, one for each rank.
-  void check_rounds(const Case& c, const Epochs& epochs) {
-    const Batches original = single(c);
+  /// The original's batches, as many to a round as there are ranks.
+  std::vector<Batches> rounds_of(const Case& c, const Batches& original) {
     const auto ranks = static_cast<size_t>(n);
     std::vector<Batches> rounds;
     for (size_t i = 0; i < original.size(); ++i) {
@@ -202,6 +209,14 @@ class SharingTest : public OwnProcess<SharingTest<kEven>> {
     if (c.drop_last && !rounds.empty() && rounds.back().size() < ranks) {
       rounds.pop_back();
     }
+    return rounds;
+  }
+
+  /// BatchPolicy::PerProcess: a step is the original's next n batches, one for each rank.
+  void check_rounds(const Case& c, const Epochs& epochs) {
+    const Batches original = single(c);
+    const auto ranks = static_cast<size_t>(n);
+    const std::vector<Batches> rounds = rounds_of(c, original);
     for (const Epoch& epoch : epochs) {
       ASSERT_EQ(epoch.size(), rounds.size());
     }
@@ -231,6 +246,23 @@ class SharingTest : public OwnProcess<SharingTest<kEven>> {
     }
   }
 
+  /// The same where the main process reads: no row is there twice, as a round is sent joined, and cut evenly.
+  void check_sent_rounds(const Case& c, const Epochs& epochs) {
+    const std::vector<Batches> rounds = rounds_of(c, single(c));
+    for (const Epoch& epoch : epochs) {
+      ASSERT_EQ(epoch.size(), rounds.size());
+    }
+    for (size_t step = 0; step < rounds.size(); ++step) {
+      ASSERT_EQ(check_step(epochs, step), joined(rounds[step])) << "step " << step;
+      const auto rows = static_cast<int64_t>(joined(rounds[step]).size());
+      for (int64_t rank = 0; rank < n; ++rank) {
+        ASSERT_EQ(static_cast<int64_t>(epochs[static_cast<size_t>(rank)][step].rows.size()),
+                  std::max<int64_t>(1, rows / n + (rank < rows % n ? 1 : 0)))
+            << "step " << step << ", rank " << rank;
+      }
+    }
+  }
+
   template <typename Make, typename Check>
   void check_all(Make make, Check check, int64_t longest = kLongest) {
     const std::vector<Case> all = cases(longest);
@@ -252,6 +284,21 @@ class SharingTest : public OwnProcess<SharingTest<kEven>> {
           return accelerate::make_data_loader(Indices(c.length), c.options(), BatchPolicy::PerProcess);
         },
         [&](const Case& c, const Epochs& epochs) { check_rounds(c, epochs); });
+  }
+
+  /// A loader that torch has made, prepared. Of fewer lengths than others, since each batch is a message or several.
+  template <typename Sampler, typename Check>
+  void check_existing(size_t workers, Check check, int64_t longest = 20) {
+    check_all(
+        [&](const Case& c) {
+          // Whether the program asks for the order or not, ranks' batches have to belong together. Of those that the
+          // main process sends the order is the program's choice.
+          auto options = c.options().workers(workers).enforce_ordering(n == 1 || std::is_same_v<Sampler, Own>);
+          auto loader = torch::data::make_data_loader<Sampler>(Indices(c.length), options);
+          accelerator->prepare(loader);
+          return loader;
+        },
+        check, longest);
   }
 
   /// One rank's batches of a sequential loader, without ghosts.
@@ -277,27 +324,46 @@ TEST_F(Sharing, GlobalBatches) {
             [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); });
 }
 
-/// Of fewer lengths, since each batch is a message.
+using torch::data::samplers::RandomSampler;
+
 TEST_F(Sharing, GlobalBatchesOfLoadersThatExist) {
-  check_all(
-      [&](const Case& c) {
-        auto loader = torch::data::make_data_loader(Indices(c.length), c.options());
-        accelerator->prepare(loader);
-        return loader;
-      },
-      [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); }, /*longest=*/20);
+  const auto check = [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); };
+  check_existing<RandomSampler>(0, check);
+  check_existing<Own>(0, check);
 }
 
 TEST_F(Sharing, GlobalBatchesOfLoadersWithWorkersThatExist) {
-  check_all(
-      [&](const Case& c) {
-        // Whether the program asks for the order or not, ranks' batches have to belong together.
-        auto loader = torch::data::make_data_loader(
-            Indices(c.length), c.options().workers(1 + static_cast<size_t>(c.length % 2)).enforce_ordering(n == 1));
-        accelerator->prepare(loader);
-        return loader;
-      },
-      [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); }, /*longest=*/20);
+  const auto check = [&](const Case& c, const Epochs& epochs) { check_global(c, epochs); };
+  for (const size_t workers : {1, 2}) {
+    check_existing<RandomSampler>(workers, check);
+    check_existing<Own>(workers, check, /*longest=*/12);
+  }
+}
+
+using SharingInPlace = SharingTest<true, BatchPolicy::PerProcess>;
+using SharingInPlaceUneven = SharingTest<false, BatchPolicy::PerProcess>;
+
+TEST_F(SharingInPlace, RoundsOfEvenBatches) {
+  const auto check = [&](const Case& c, const Epochs& epochs) { check_rounds(c, epochs); };
+  for (const size_t workers : {0, 1, 2}) {
+    check_existing<RandomSampler>(workers, check);
+  }
+  check_existing<Own>(0, check);
+}
+
+TEST_F(SharingInPlaceUneven, Rounds) {
+  const auto check = [&](const Case& c, const Epochs& epochs) { check_rounds(c, epochs); };
+  for (const size_t workers : {0, 2}) {
+    check_existing<RandomSampler>(workers, check);
+  }
+  check_existing<Own>(0, check);
+}
+
+TEST_F(SharingInPlace, RoundsThatTheMainProcessReads) {
+  for (const size_t workers : {1, 2}) {
+    check_existing<Own>(
+        workers, [&](const Case& c, const Epochs& epochs) { check_sent_rounds(c, epochs); }, /*longest=*/12);
+  }
 }
 
 TEST_F(Sharing, RoundsOfEvenBatches) { rounds(); }

@@ -147,6 +147,29 @@ TEST_F(TogetherEven, WindowsOfWholeBatches) {
   }
 }
 
+/// Loaders that torch has made, which follow the process's policy.
+TEST_F(TogetherEven, LoadersThatExist) {
+  struct Own : SequentialSampler {
+    using SequentialSampler::SequentialSampler;
+  };
+  for (const int64_t rows : {3, 17, 26}) {
+    const auto waves = toys::Waves(static_cast<size_t>(rows)).map(torch::data::transforms::Stack<>());
+    const auto joined = in_pairs(sharded::batches_of(rows, 3 * n, false));  // where the main process reads
+    for (const size_t workers : {0, 2}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << workers << " workers");
+      const auto options = torch::data::DataLoaderOptions(3).workers(workers);
+      auto loader = torch::data::make_data_loader<SequentialSampler>(waves, options);
+      auto own = torch::data::make_data_loader<Own>(waves, options);
+      auto stream =
+          torch::data::make_data_loader(WaveStream(rows), torch::data::DataLoaderOptions(3).workers(workers / 2));
+      accelerator->prepare(loader, own, stream);
+      compare(*loader, windows(rows, 3), n);
+      compare(*own, workers == 0 ? windows(rows, 3) : joined, n);
+      compare(*stream, joined, n);
+    }
+  }
+}
+
 TEST_F(TogetherEven, ALoaderOfGlobalBatches) {
   auto loader = accelerate::make_data_loader<SequentialSampler>(toys::Waves(17).map(torch::data::transforms::Stack<>()),
                                                                 torch::data::DataLoaderOptions(3),

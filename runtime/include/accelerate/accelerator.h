@@ -78,11 +78,16 @@ class ACCELERATE_API Accelerator : public Project {
   /// Models go to device(), and start with the main process's parameters and buffers. An optimizer's
   /// parameters that belong to no prepared model are treated as a model of their own. Batches of a
   /// loader from accelerate::make_data_loader arrive on device(). With other ranks, a loader of
-  /// torch::data::make_data_loader is shared out in place from here on, as BatchPolicy::Global says: by rows, also
-  /// those that its workers read (with RandomSampler or SequentialSampler), or, if its data set is stateful and it has
-  /// no workers, by batches that the main process reads and sends. Any other throws, and so does one that is passed as
-  /// its base class, or over which a loop has begun. Preparing again is harmless. Throws on all ranks if a model's
-  /// parameters differ between them.
+  /// torch::data::make_data_loader is shared out in place from here on, as DataLoaderConfiguration says. Each rank reads
+  /// its own rows, also where workers do (with RandomSampler or SequentialSampler). The main process reads and sends
+  /// where the data set is stateful, where requests aren't lists of indices, where dispatch_batches says so, and where
+  /// there are workers and a sampler of another type. That one can't be asked for a pass beforehand, as it may have no
+  /// end, or look at what the program does; and what it gives goes to the workers at once. The other ranks' workers read
+  /// the same, in vain: make such a loader with accelerate::make_data_loader, if reading is dear.
+  /// Throws if the sampler is a DistributedSampler, if a loop over the loader has begun, if it is passed as its base
+  /// class, or if its batches would have to be sent and are of a type that isn't known; without workers, also if the
+  /// data set's class is final. Preparing again is harmless. Throws on all ranks if a model's parameters differ between
+  /// them.
   template <typename... Args>
   detail::Prepared<Args...> prepare(Args&&... args) const {
     static_assert(sizeof...(Args) > 0, "accelerate: prepare() takes at least one argument");

@@ -5,6 +5,7 @@
 #include <accelerate/batch.h>
 #include <accelerate/export.h>
 #include <accelerate/sharing.h>
+#include <torch/data/dataloader_options.h>
 
 #include <cstdint>
 #include <cstring>
@@ -186,6 +187,28 @@ Batch join_batches(std::vector<Batch> batches) {
     }
   }
   return std::move(batches[0]);
+}
+
+/// A step's batches, joined; none at the end. `next` is the source's next batch, or none.
+template <ListMeaning kList, typename Batch, typename Next>
+std::optional<Batch> read_batches(Next next, Sharing sharing, const torch::data::FullDataLoaderOptions& options) {
+  const auto wanted = static_cast<std::size_t>(batches_of_step(sharing));
+  std::vector<Batch> batches;
+  while (batches.size() < wanted) {
+    std::optional<Batch> batch = next();
+    if (!batch) {
+      break;
+    }
+    batches.push_back(std::move(*batch));
+  }
+  if (batches.empty()) {
+    return std::nullopt;
+  }
+  if (sharing == Sharing::rounds && options.drop_last &&
+      (batches.size() < wanted || rows_of<kList>(batches.back()) < static_cast<int64_t>(options.batch_size))) {
+    return std::nullopt;
+  }
+  return join_batches<kList>(std::move(batches));
 }
 
 [[noreturn]] ACCELERATE_API void throw_empty_batch();

@@ -2,18 +2,14 @@
 
 /// Sharing out a loader that torch::data::make_data_loader has made already.
 
-#include <accelerate/dispatch.h>
-#include <accelerate/export.h>
-#include <accelerate/loader_control.h>
-#include <accelerate/sharing.h>
-#include <accelerate/transfer.h>
+#include <accelerate/in_place_control.h>
+#include <accelerate/in_place_workers.h>
 #include <torch/data/dataloader/stateful.h>
 #include <torch/data/dataloader/stateless.h>
 #include <torch/data/detail/sequencers.h>
 #include <torch/data/samplers/distributed.h>
 #include <torch/data/samplers/random.h>
 #include <torch/data/samplers/sequential.h>
-#include <torch/serialize/archive.h>
 
 #include <cstdint>
 #include <deque>
@@ -32,342 +28,27 @@ template <typename Request>
 std::true_type is_distributed(const torch::data::samplers::DistributedSampler<Request>*);
 std::false_type is_distributed(...);
 
-/// The main process's indices of a step, on all ranks: such a loader's sampler was reset where nobody could see to it
-/// that all draw alike. (collective)
-ACCELERATE_API std::vector<std::size_t> indices_of_main(const std::vector<std::size_t>& mine, std::size_t batch_size);
-
-/// Tells that a loader begins a pass: in the place of its sequencer, which a loader without workers never asks, and
-/// makes anew with each pass.
-template <typename Result>
-class PassNotice final : public torch::data::detail::sequencers::Sequencer<Result> {
- public:
-  explicit PassNotice(std::shared_ptr<bool> begun) : begun_(std::move(begun)) {}
-  ~PassNotice() override { *begun_ = true; }
-  std::optional<Result> next(std::function<std::optional<Result>()> next_result) override { return next_result(); }
-
- private:
-  std::shared_ptr<bool> begun_;
-};
-
-template <typename Result>
-void put_notice(std::unique_ptr<torch::data::detail::sequencers::Sequencer<Result>>& sequencer,
-                const std::shared_ptr<bool>& begun) {
-  sequencer = std::make_unique<PassNotice<Result>>(begun);
-  *begun = false;  // the one before may have told
-}
-
-/// A loader of torch's has no position but between passes: the next one is drawn from the generator.
-class InPlaceControl : public LoaderControl {
- public:
-  void deliver_to_device() override {
-    if (touches_batches_) {
-      transfer_.enable();
-    }
-  }
-  void skip_next(int64_t) override { throw_no_position(); }
-  void save_position(torch::serialize::OutputArchive& archive) const override {
-    if (!between_passes()) {
-      throw_no_position();
-    }
-    archive.write("in_place", torch::scalar_tensor(true), /*is_buffer=*/true);
-  }
-  void load_position(torch::serialize::InputArchive& archive) override { check_position(archive); }
-  void check_position(torch::serialize::InputArchive& archive) const override {
-    torch::Tensor in_place;
-    if (!archive.try_read("in_place", in_place, /*is_buffer=*/true)) {
-      throw_no_position();
-    }
-  }
-
- protected:
-  virtual bool between_passes() const = 0;
-
-  const bool touches_batches_ = ranks() > 1 || batches_count_alone();  // else they only have to be counted
-  Transfer transfer_;
-};
-
-/// Stands in for the loader's data set, which gets this rank's part of what the loader asks for.
-template <typename D>
-class InPlaceFeed final : public D, public InPlaceControl {
-  using Request = typename D::BatchRequestType;
-
- public:
-  /// `watch` puts a notice of the next pass into the loader. `lasting`: the sampler keeps nothing from pass to pass.
-  InPlaceFeed(D&& dataset, const torch::data::FullDataLoaderOptions& options, bool lasting,
-              std::function<void(const std::shared_ptr<bool>&)> watch)
-      : D(std::move(dataset)),
-        batch_size_(options.batch_size),
-        drop_last_(options.drop_last),
-        lasting_(lasting),
-        watch_(std::move(watch)) {
-    watch_(begun_);
-  }
-  ~InPlaceFeed() override { take_back(this); }
-
-  typename D::BatchType get_batch(Request request) override {
-    if (*begun_) {
-      watch_(begun_);
-      read_ = 0;
-    }
-    if (!touches_batches_) {
-      count(static_cast<std::size_t>(std::distance(request.begin(), request.end())));
-      return D::get_batch(std::move(request));
-    }
-    const std::vector<std::size_t> all = indices_of_main({request.begin(), request.end()}, batch_size_);
-    const RowSlice slice = slice_of(static_cast<int64_t>(all.size()));
-    std::vector<std::size_t> rows(all.begin() + slice.begin, all.begin() + slice.begin + slice.rows);
-    auto batch = read_alone([&] {
-      OwnRandomStream stream;
-      auto read = D::get_batch(Request(rows));
-      transfer_.finish(read, transfer_.start(read));
-      return read;
-    });
-    hand_out(this, Sharing::rows, slice);
-    mark_last_batch(count(all.size()));
-    return batch;
-  }
-
- private:
-  /// Takes a batch into account; whether it ends a pass over the data set, which is all that's known of the sampler.
-  bool count(std::size_t rows) {
-    const std::size_t size = D::size().value_or(0), usable = drop_last_ ? size / batch_size_ * batch_size_ : size;
-    whole_ = read_ < usable && read_ + rows >= usable;
-    read_ += rows;
-    return whole_;
-  }
-
-  bool between_passes() const override { return lasting_ && !*begun_ && (read_ == 0 || whole_); }
-
-  const std::size_t batch_size_;
-  const bool drop_last_, lasting_;
-  const std::shared_ptr<bool> begun_ = std::make_shared<bool>(false);
-  const std::function<void(const std::shared_ptr<bool>&)> watch_;
-  std::size_t read_ = 0;  // rows of this pass
-  bool whole_ = false;    // they are all
-};
-
-/// Stands in for a data set that decides itself what comes next: the main process reads, and sends each batch to all.
-template <typename D>
-class InPlaceStream final : public D, public InPlaceControl {
-  using Request = typename D::BatchRequestType;
-  using Batch = typename D::BatchType::value_type;
-
- public:
-  /// `watch`: see InPlaceFeed.
-  InPlaceStream(D&& dataset, std::function<void(const std::shared_ptr<bool>&)> watch)
-      : D(std::move(dataset)), watch_(std::move(watch)) {
-    watch_(begun_);
-  }
-  ~InPlaceStream() override { take_back(this); }
-
-  typename D::BatchType get_batch(Request size) override {
-    if (*begun_) {
-      watch_(begun_);
-      ahead_.reset();
-      exhausted_ = false;
-    }
-    Step step = ahead_ ? std::move(*ahead_) : read(size);
-    ahead_.reset();
-    over_ = !step.batch && !step.error;
-    if (step.error) {
-      std::rethrow_exception(step.error);
-    }
-    if (!touches_batches_) {
-      return std::move(step.batch);
-    }
-    if (over_) {
-      end_pass(this);
-      return std::nullopt;
-    }
-    read_alone([&] { transfer_.finish(*step.batch, transfer_.start(*step.batch)); });
-    hand_out(this, Sharing::rows, step.slice);
-    if (last_batch_matters()) {
-      ahead_.emplace(read(size));  // a stream doesn't know its last batch before it has asked for another
-      mark_last_batch(!ahead_->batch && !ahead_->error);
-    }
-    return std::move(step.batch);
-  }
-
- private:
-  struct Step {
-    std::optional<Batch> batch;  // none at the end
-    RowSlice slice;
-    std::exception_ptr error;
-  };
-
-  Step read(Request size) {
-    constexpr auto kList = ListMeaning::rows;
-    const auto whole = [&]() -> std::optional<Batch> {
-      std::optional<Batch> batch;
-      if (!exhausted_) {  // asked again, it might begin anew
-        batch = D::get_batch(size);
-        exhausted_ = !batch;
-      }
-      return batch;
-    };
-    Step step;
-    try {
-      if (ranks() == 1) {
-        step.batch = whole();
-        if (step.batch && touches_batches_) {
-          step.slice.rows = step.slice.global_rows = rows_of<kList>(*step.batch);
-        }
-      } else if (dataloader_configuration().dispatch_batches.value_or(true)) {
-        step.batch = read_and_send<kList, Batch>(whole, step.slice);
-      } else {
-        step.batch = read_alone([&] { return read_and_slice<kList, Batch>(whole, step.slice); });
-      }
-    } catch (...) {
-      step.error = std::current_exception();
-    }
-    return step;
-  }
-
-  bool between_passes() const override { return over_; }
-
-  const std::shared_ptr<bool> begun_ = std::make_shared<bool>(false);
-  const std::function<void(const std::shared_ptr<bool>&)> watch_;
-  std::optional<Step> ahead_;
-  bool exhausted_ = false;  // in this pass
-  bool over_ = true;
-};
-
-/// The main process's list of a pass's requests, on all ranks. (collective)
-ACCELERATE_API std::deque<std::vector<std::size_t>> requests_of_main(std::deque<std::vector<std::size_t>> mine);
-
-/// Opens the protected members of a loader's base class.
+/// Tells that a loader begins a pass, behind its sampler's reset: in the place of its sequencer, which a loader without
+/// workers never asks, and makes anew with each pass.
 template <typename Base>
-struct Opened : Base {
-  static auto dataset() { return &Opened::main_thread_dataset_; }
-  static auto sequencer() { return &Opened::sequencer_; }
-  static auto shuttle() { return &Opened::shuttle_; }
-  static auto next_request() { return &Opened::get_batch_request; }
-  static auto push() { return &Opened::template push_job<typename Base::BatchRequestType>; }
-};
-
-/// Shares out a loader whose workers have the data set, which can't be reached there. A pass begins with a new
-/// sequencer in the place of the last one, before anything is read: there the sampler is asked for the whole pass, so
-/// that the loader finds no more requests to give the workers, who get this rank's part of each instead, as many at a
-/// time as the loader would have given them.
-template <typename Base>
-class InPlaceWorkers final : public InPlaceControl, public std::enable_shared_from_this<InPlaceWorkers<Base>> {
-  using Request = typename Base::BatchRequestType;
-  using Sequencer = typename std::decay_t<decltype(std::declval<Base&>().*Opened<Base>::sequencer())>::element_type;
-  using Producer = typename Sequencer::ResultProducer;
-  using Result = typename Producer::result_type::value_type;
-
-  /// Has the sequencer of a pass.
-  class StandIn final : public Sequencer {
-   public:
-    StandIn(std::shared_ptr<InPlaceWorkers> loader, std::unique_ptr<Sequencer> sequencer)
-        : loader_(std::move(loader)), sequencer_(std::move(sequencer)) {}
-    ~StandIn() override { loader_->begin_pass(this); }
-    std::optional<Result> next(Producer produce) override { return loader_->next(*sequencer_, produce); }
-    LoaderControl* control() const { return loader_.get(); }
-
-   private:
-    const std::shared_ptr<InPlaceWorkers> loader_;
-    const std::unique_ptr<Sequencer> sequencer_;
-  };
+class PassNotice final : public SequencerOf<Base> {
+  using Producer = typename SequencerOf<Base>::ResultProducer;
 
  public:
-  explicit InPlaceWorkers(Base& loader) : loader_(loader) {}
-  ~InPlaceWorkers() override { take_back(this); }
-
-  /// What the loader is shared out by already, or none.
-  static LoaderControl* of(Base& loader) {
-    const auto* shared = dynamic_cast<const StandIn*>((loader.*Opened<Base>::sequencer()).get());
-    return shared ? shared->control() : nullptr;
-  }
-
-  static LoaderControl* share(Base& loader) {
-    auto& sequencer = loader.*Opened<Base>::sequencer();
-    const auto made = std::make_shared<InPlaceWorkers>(loader);
-    sequencer = std::make_unique<StandIn>(made, std::move(sequencer));
-    return made.get();
-  }
-
- private:
-  /// Called where the loader destroys the last pass's sequencer, having put in the next one's.
-  void begin_pass(const StandIn* last) {
+  /// `begin_pass` mustn't throw.
+  PassNotice(Base& loader, std::function<void()> begin_pass) : loader_(loader), begin_pass_(std::move(begin_pass)) {}
+  ~PassNotice() override {
     auto& sequencer = loader_.*Opened<Base>::sequencer();
-    if (!sequencer || sequencer.get() == last) {
-      return;  // the loader is being destroyed
+    if (sequencer && sequencer.get() != this) {  // otherwise the loader is being destroyed
+      sequencer = std::make_unique<PassNotice>(loader_, begin_pass_);
+      begin_pass_();
     }
-    over_ = false;
-    if (touches_batches_) {
-      begun_ = true;
-      requests_.clear();
-      slices_.clear();
-      sampler_error_ = nullptr;
-      try {
-        while (const std::optional<Request> request = (loader_.*Opened<Base>::next_request())()) {
-          requests_.emplace_back(request->begin(), request->end());
-        }
-      } catch (...) {
-        sampler_error_ = std::current_exception();  // nobody to throw it to, yet
-      }
-      // Whether or not the program has asked for it: ranks' batches have to belong together.
-      sequencer = std::make_unique<torch::data::detail::sequencers::OrderedSequencer<Result>>(jobs());
-    }
-    sequencer = std::make_unique<StandIn>(this->shared_from_this(), std::move(sequencer));
   }
+  typename Producer::result_type next(Producer next_result) override { return next_result(); }
 
-  std::optional<Result> next(Sequencer& sequencer, const Producer& produce) {
-    if (!touches_batches_) {
-      std::optional<Result> result = sequencer.next(produce);
-      over_ = !result;
-      return result;
-    }
-    if (std::exchange(begun_, false)) {
-      read_alone([this] {
-        if (sampler_error_) {
-          std::rethrow_exception(sampler_error_);
-        }
-      });
-      requests_ = requests_of_main(std::move(requests_));
-    }
-    while (!requests_.empty() && slices_.size() < jobs()) {
-      ask_workers();
-    }
-    std::optional<Result> result = read_alone([&] { return sequencer.next(produce); });
-    over_ = !result;
-    if (over_) {
-      end_pass(this);
-      return result;
-    }
-    const RowSlice slice = slices_.front();
-    slices_.pop_front();
-    if (!requests_.empty()) {
-      ask_workers();
-    }
-    if (result->exception) {
-      reading_failed(result->exception);
-      return result;  // the loader throws it
-    }
-    read_alone([&] { transfer_.finish(*result->batch, transfer_.start(*result->batch)); });
-    hand_out(this, Sharing::rows, slice);
-    mark_last_batch(slices_.empty());
-    return result;
-  }
-
-  void ask_workers() {
-    const std::vector<std::size_t> rows = std::move(requests_.front());
-    requests_.pop_front();
-    slices_.push_back(slice_of(static_cast<int64_t>(rows.size())));
-    const auto begin = rows.begin() + slices_.back().begin;
-    (loader_.*Opened<Base>::push())(Request(begin, begin + slices_.back().rows));
-  }
-
-  std::size_t jobs() const { return loader_.options().max_jobs; }
-  bool between_passes() const override { return over_; }
-
+ private:
   Base& loader_;
-  bool begun_ = false;  // a pass of which nothing was asked for yet
-  bool over_ = true;
-  std::exception_ptr sampler_error_;
-  std::deque<std::vector<std::size_t>> requests_;  // of this pass, that the workers haven't got
-  std::deque<RowSlice> slices_;                    // of what they have got
+  const std::function<void()> begin_pass_;
 };
 
 template <typename D, typename = void>
@@ -376,6 +57,259 @@ template <typename D>
 inline constexpr bool
     takes_indices<D, std::void_t<decltype(typename D::BatchRequestType(std::declval<std::vector<std::size_t>&>()))>> =
         std::is_convertible_v<decltype(*std::declval<typename D::BatchRequestType&>().begin()), std::size_t>;
+
+/// What the data set is asked for, as an object that lasts.
+template <typename D>
+using HeldRequest =
+    std::conditional_t<takes_indices<D>, std::vector<std::size_t>, std::decay_t<typename D::BatchRequestType>>;
+
+/// Whether it lasts: it isn't a view of what the sampler has given.
+template <typename D, typename Base>
+inline constexpr bool holds_requests =
+    takes_indices<D> || std::is_same_v<typename D::BatchRequestType, typename Base::BatchRequestType> ||
+    std::is_arithmetic_v<typename D::BatchRequestType>;
+
+/// A step's requests, of a loader without workers: it asks its sampler for one, and we for the others. The loader's
+/// pass ends where its sampler does, whatever we have asked for before. So a step that is left out if it isn't whole
+/// (drop_last) leaves its last request to the loader, and any other step its first.
+template <typename Base, typename Request>
+class StepRequests {
+ public:
+  StepRequests(Base& loader, Sharing sharing)
+      : loader_(loader), whole_(static_cast<std::size_t>(batches_of_step(sharing))) {}
+
+  std::size_t whole() const { return whole_; }
+
+  void begin_pass() {
+    exhausted_ = false;
+    error_ = nullptr;
+    ahead_.clear();
+    look_ahead();
+  }
+
+  /// Behind a step.
+  void look_ahead() {
+    if (loader_.options().drop_last) {
+      ask(whole_ - 1);
+    }
+  }
+
+  /// Those of the step that the loader has asked for a request of; fewer than whole() at the end.
+  std::deque<Request> next(Request request) {
+    TORCH_CHECK(!exhausted_, "[accelerate] rank ", rank(), " of ", ranks(),
+                ": a loader's sampler goes on behind its end; make the loader with accelerate::make_data_loader (same "
+                "arguments), which doesn't mind");
+    ahead_.push_back(std::move(request));
+    ask(whole_);
+    if (error_) {
+      std::rethrow_exception(error_);
+    }
+    return std::exchange(ahead_, {});
+  }
+
+ private:
+  void ask(std::size_t requests) {
+    try {
+      while (!exhausted_ && ahead_.size() < requests) {
+        if (auto more = (loader_.*Opened<Base>::next_request())()) {
+          if constexpr (std::is_same_v<Request, std::vector<std::size_t>>) {
+            ahead_.emplace_back(more->begin(), more->end());
+          } else {
+            ahead_.push_back(static_cast<Request>(std::move(*more)));
+          }
+        } else {
+          exhausted_ = true;
+        }
+      }
+    } catch (...) {
+      error_ = std::current_exception();  // nobody to throw it to, yet
+    }
+  }
+
+  Base& loader_;
+  const std::size_t whole_;
+  bool exhausted_ = false;    // the sampler has told its end to us
+  std::exception_ptr error_;  // or has thrown this
+  std::deque<Request> ahead_;
+};
+
+/// Stands in for the loader's data set, which gets this rank's part of what the loader asks for.
+template <typename D, typename Base>
+class InPlaceFeed final : public D, public InPlaceControl {
+  using Request = typename D::BatchRequestType;
+
+ public:
+  /// `lasting`: the sampler keeps nothing from pass to pass.
+  InPlaceFeed(D&& dataset, Base& loader, Sharing sharing, bool lasting)
+      : D(std::move(dataset)),
+        own_rows_(sharing, loader.options().batch_size),
+        requests_(loader, sharing),
+        progress_(loader.options(), sharing),
+        lasting_(lasting) {}
+  ~InPlaceFeed() override { take_back(this); }
+
+  void begin_pass() {
+    progress_.begin_pass();
+    own_rows_.begin_pass();
+    requests_.begin_pass();
+  }
+
+  typename D::BatchType get_batch(Request request) override {
+    const int64_t size = size_of_dataset<D>(*this);
+    if (!touches_batches_) {
+      progress_.count(std::distance(request.begin(), request.end()), size);
+      return D::get_batch(std::move(request));
+    }
+    const IndexLists mine =
+        read_alone([&] { return requests_.next(std::vector<std::size_t>(request.begin(), request.end())); });
+    const IndexLists step = step_of_main(mine, requests_.whole(), own_rows_.batch_size());
+    RowSlice slice;
+    const std::vector<std::size_t> rows = own_rows_.of(step, slice);
+    auto batch = read_alone([&] {
+      OwnRandomStream stream;
+      std::vector<std::size_t> own = rows;
+      auto read = D::get_batch(Request(own));
+      transfer_.finish(read, transfer_.start(read));
+      return read;
+    });
+    hand_out(this, own_rows_.sharing(), slice);
+    int64_t global_rows = 0;
+    for (const auto& list : step) {
+      global_rows += static_cast<int64_t>(list.size());
+    }
+    const bool last = progress_.count(global_rows, size);
+    mark_last_batch(last || step.size() < requests_.whole());
+    requests_.look_ahead();
+    return batch;
+  }
+
+ private:
+  bool between_passes() const override { return lasting_ && progress_.between_passes(); }
+
+  OwnRows own_rows_;
+  StepRequests<Base, std::vector<std::size_t>> requests_;
+  PassProgress progress_;
+  const bool lasting_;
+};
+
+/// The same where batches can't be chosen from, or aren't to be (dispatch_batches): the main process reads what its
+/// loader asks for, and sends it to all.
+template <typename D, typename Base>
+class InPlaceSentFeed final : public D, public InPlaceControl {
+  using Request = typename D::BatchRequestType;
+  using Held = HeldRequest<D>;
+  using Batch = typename D::BatchType;
+  static constexpr auto kList = ListMeaning::rows;
+
+ public:
+  InPlaceSentFeed(D&& dataset, Base& loader, Sharing sharing, bool lasting)
+      : D(std::move(dataset)),
+        sharing_(sharing),
+        requests_(loader, sharing),
+        progress_(loader.options(), sharing),
+        lasting_(lasting) {}
+  ~InPlaceSentFeed() override { take_back(this); }
+
+  void begin_pass() {
+    progress_.begin_pass();
+    requests_.begin_pass();
+  }
+
+  Batch get_batch(Request request) override {
+    const int64_t size = size_of_dataset<D>(*this);
+    if (!touches_batches_) {
+      if constexpr (takes_indices<D>) {
+        progress_.count(std::distance(request.begin(), request.end()), size);
+      }
+      return D::get_batch(std::move(request));
+    }
+    std::deque<Held> requests = read_alone([&] { return requests_.next(held(std::move(request))); });
+    const bool whole = requests.size() == requests_.whole();
+    const auto read = [&] {
+      std::vector<Batch> batches;
+      for (Held& held : requests) {
+        batches.push_back(D::get_batch(std::move(held)));
+      }
+      return std::optional<Batch>(join_batches<kList>(std::move(batches)));
+    };
+    RowSlice slice;
+    std::optional<Batch> batch;
+    if (dataloader_configuration().dispatch_batches.value_or(true) && ranks() > 1) {
+      batch = read_and_send<kList, Batch>(read, slice);
+    } else {
+      batch = read_alone([&] { return read_and_slice<kList, Batch>(read, slice); });
+    }
+    read_alone([&] { transfer_.finish(*batch, transfer_.start(*batch)); });
+    hand_out(this, sharing_, slice);
+    mark_last_batch(progress_.count(slice.global_rows, size) || !whole);
+    requests_.look_ahead();
+    return std::move(*batch);
+  }
+
+ private:
+  static Held held(Request&& request) {
+    if constexpr (takes_indices<D>) {
+      return Held(request.begin(), request.end());
+    } else {
+      return Held(std::move(request));
+    }
+  }
+
+  bool between_passes() const override { return lasting_ && progress_.between_passes(); }
+
+  const Sharing sharing_;
+  StepRequests<Base, Held> requests_;
+  PassProgress progress_;
+  const bool lasting_;
+};
+
+/// Stands in for a data set that decides itself what comes next: the main process reads, and sends each batch to all.
+template <typename D, typename Base>
+class InPlaceStream final : public D, public InPlaceControl {
+  using Request = typename D::BatchRequestType;
+  using Batch = typename D::BatchType::value_type;
+
+ public:
+  InPlaceStream(D&& dataset, Base& loader, Sharing sharing)
+      : D(std::move(dataset)),
+        steps_(sharing, loader.options(), !dataloader_configuration().dispatch_batches.value_or(true)) {}
+  ~InPlaceStream() override { take_back(this); }
+
+  void begin_pass() {
+    steps_.begin_pass();
+    exhausted_ = false;
+    over_ = false;
+  }
+
+  typename D::BatchType get_batch(Request size) override {
+    Source source{*this, size};
+    auto batch = touches_batches_ ? steps_.next(this, transfer_, source) : source.next();
+    over_ = !batch;
+    return batch;
+  }
+
+ private:
+  struct Source {
+    InPlaceStream& self;
+    const Request& size;
+
+    std::optional<Batch> next() {
+      std::optional<Batch> batch;
+      if (!self.exhausted_) {  // asked again, it might begin anew
+        batch = self.D::get_batch(size);
+        self.exhausted_ = !batch;
+      }
+      return batch;
+    }
+    void leave_out() {}
+  };
+
+  bool between_passes() const override { return over_; }
+
+  SentSteps<Batch> steps_;
+  bool exhausted_ = false;  // in this pass
+  bool over_ = true;
+};
 
 /// The loader's new control, or none and the reason why it can't be shared out.
 struct InPlace {
@@ -392,13 +326,10 @@ const char* not_in_place(Base& loader) {
   if ((loader.*Opened<Base>::shuttle()).in_flight_jobs() > 0) {
     return "a loop over it has begun";
   }
-  if (training_sharing(std::nullopt) != Sharing::rows) {
-    return "it can't look ahead, as BatchPolicy::PerProcess has to";
-  }
   return nullptr;
 }
 
-/// Puts `Feed(data set, more..., watch)` in the place of the loader's data set, unless such a one is there already.
+/// Puts `Feed(data set, loader, more...)` in the place of the loader's data set, unless such a one is there already.
 template <typename Feed, typename Base, typename... More>
 InPlace replace_dataset(Base& loader, const More&... more) {
   auto& dataset = loader.*Opened<Base>::dataset();
@@ -408,13 +339,23 @@ InPlace replace_dataset(Base& loader, const More&... more) {
   if (const char* reason = not_in_place(loader)) {
     return {nullptr, reason};
   }
-  const auto watch = [&loader](const std::shared_ptr<bool>& begun) {
-    put_notice(loader.*Opened<Base>::sequencer(), begun);
-  };
-  auto feed = std::make_unique<Feed>(std::move(*dataset), more..., watch);
-  LoaderControl* control = feed.get();
-  dataset = std::move(feed);
-  return {control, nullptr};
+  auto made = std::make_unique<Feed>(std::move(*dataset), loader, more...);
+  Feed* const feed = made.get();
+  dataset = std::move(made);
+  loader.*Opened<Base>::sequencer() = std::make_unique<PassNotice<Base>>(loader, [feed] { feed->begin_pass(); });
+  return {feed, nullptr};
+}
+
+/// The same for a loader with workers, by `Results(loader, more...)` in the place of its sequencer.
+template <typename Results, typename Base, typename... More>
+InPlace replace_sequencer(Base& loader, const More&... more) {
+  if (LoaderControl* const shared = InPlaceResults<Base>::of(loader)) {
+    return {shared, nullptr};
+  }
+  if (const char* reason = not_in_place(loader)) {
+    return {nullptr, reason};
+  }
+  return {Results::share(std::make_shared<Results>(loader, more...)), nullptr};
 }
 
 template <typename D, typename S>
@@ -422,22 +363,44 @@ InPlace share_in_place(torch::data::StatelessDataLoader<D, S>& loader) {
   using Base = typename torch::data::StatelessDataLoader<D, S>::super;
   constexpr bool kLasting = std::is_same_v<S, torch::data::samplers::RandomSampler> ||
                             std::is_same_v<S, torch::data::samplers::SequentialSampler>;
+  const Sharing sharing = training_sharing(std::nullopt);
   if constexpr (decltype(is_distributed(static_cast<S*>(nullptr)))::value) {
     return {nullptr, "its sampler is a DistributedSampler, which shares out rows itself"};
   } else {
+    // Whether it's the main process that reads.
+    const bool sends = !takes_indices<D> || dataloader_configuration().dispatch_batches.value_or(false);
     if (loader.options().workers > 0) {
       if constexpr (kLasting) {
-        using Workers = InPlaceWorkers<Base>;
-        LoaderControl* const shared = Workers::of(loader);
-        const char* const reason = shared ? nullptr : not_in_place<Base>(loader);
-        return {shared || reason ? shared : Workers::share(loader), reason};
+        if (!sends) {
+          return replace_sequencer<InPlaceWorkers<Base>, Base>(loader, sharing);
+        }
       }
-      return {nullptr, "it has workers, and a sampler that isn't RandomSampler or SequentialSampler may have no end"};
+      if constexpr (is_sendable<typename D::BatchType>()) {
+        return replace_sequencer<InPlaceSent<Base>, Base>(loader, sharing, kLasting);
+      } else {
+        return {nullptr,
+                "it has workers, and a sampler that isn't RandomSampler or SequentialSampler (or dispatch_batches is "
+                "set), so that its batches have to be sent from rank to rank, but they are of a type that isn't known "
+                "(specialize accelerate::BatchFields for it)"};
+      }
     }
-    if constexpr (std::is_final_v<D> || !takes_indices<D>) {
-      return {nullptr, "its data set is final, or asked for something else than a list of rows"};
+    if constexpr (std::is_final_v<D>) {
+      return {nullptr, "its data set is final"};
     } else {
-      return replace_dataset<InPlaceFeed<D>, Base>(loader, loader.options(), kLasting);
+      if constexpr (takes_indices<D>) {
+        if (!sends) {
+          return replace_dataset<InPlaceFeed<D, Base>, Base>(loader, sharing, kLasting);
+        }
+      }
+      if constexpr (is_sendable<typename D::BatchType>() && holds_requests<D, Base>) {
+        return replace_dataset<InPlaceSentFeed<D, Base>, Base>(loader, sharing, kLasting);
+      } else {
+        return {
+            nullptr,
+            "its data set is asked for something else than a list of rows (or dispatch_batches is set), so that its "
+            "batches have to be sent from rank to rank, but they are of a type that isn't known (specialize "
+            "accelerate::BatchFields for it)"};
+      }
     }
   }
 }
@@ -445,17 +408,20 @@ InPlace share_in_place(torch::data::StatelessDataLoader<D, S>& loader) {
 template <typename D>
 InPlace share_in_place(torch::data::StatefulDataLoader<D>& loader) {
   using Base = typename torch::data::StatefulDataLoader<D>::super;
-  if constexpr (std::is_final_v<D>) {
-    return {nullptr, "its data set is final"};
-  } else if constexpr (!is_sendable<typename D::BatchType::value_type>()) {
+  const Sharing sharing = training_sharing(std::nullopt);
+  if constexpr (!is_sendable<typename D::BatchType::value_type>()) {
     return {nullptr,
             "its data set is stateful, so that its batches have to be sent from rank to rank, but they are of a type "
             "that isn't known (specialize accelerate::BatchFields for it)"};
   } else {
     if (loader.options().workers > 0) {
-      return {nullptr, "its data set is stateful, and its workers read from it already"};
+      return replace_sequencer<InPlaceSent<Base>, Base>(loader, sharing, /*lasting=*/true);
     }
-    return replace_dataset<InPlaceStream<D>, Base>(loader);
+    if constexpr (std::is_final_v<D>) {
+      return {nullptr, "its data set is final"};
+    } else {
+      return replace_dataset<InPlaceStream<D, Base>, Base>(loader, sharing);
+    }
   }
 }
 

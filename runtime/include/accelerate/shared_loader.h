@@ -87,17 +87,6 @@ struct ACCELERATE_API Position {
   bool load(torch::serialize::InputArchive& archive);
 };
 
-/// For Position::dataset_size. Some data sets throw where they don't know it.
-template <typename D>
-int64_t size_of_dataset(const D& dataset) {
-  try {
-    const std::optional<std::size_t> size = dataset.size();
-    return size ? static_cast<int64_t>(*size) : -1;
-  } catch (const std::exception&) {
-    return -1;
-  }
-}
-
 /// Writes "sampler": what its save() writes; nothing, if it throws, as some do that have nothing to save.
 template <typename S>
 void save_sampler(const S& sampler, torch::serialize::OutputArchive& archive) {
@@ -329,7 +318,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
   /// Draws requests, as the original would, until there are some for this rank.
   bool enqueue() {
     while (!exhausted_) {
-      std::vector<Request> requests = draw(sharing_ == Sharing::rounds ? ranks() : 1);
+      std::vector<Request> requests = draw(batches_of_step(sharing_));
       const bool whole_round = static_cast<int64_t>(requests.size()) == ranks();
       if (requests.empty() || (sharing_ == Sharing::rounds && full_options_.drop_last && !whole_round)) {
         return false;
@@ -372,24 +361,7 @@ class SharedLoader final : public torch::data::StatelessDataLoader<D, S>, public
       }
       return Request(first.begin() + slice.begin, first.begin() + slice.begin + slice.rows);
     }
-    std::vector<int64_t> rows;
-    for (const Request& request : requests) {
-      rows.push_back(static_cast<int64_t>(request.size()));
-    }
-    const RoundPart part = part_of_round(rows, static_cast<int64_t>(full_options_.batch_size),
-                                         dataloader_configuration().even_batches, rank(), ranks());
-    slice = part.slice;
-    if (slice.ghost) {
-      return Request(first.begin(), first.begin() + 1);
-    }
-    std::vector<Index> indices;
-    if (rank() < static_cast<int64_t>(requests.size())) {
-      const Request& own = requests[static_cast<std::size_t>(rank())];
-      indices.assign(own.begin(), own.end());
-    }
-    for (int64_t i = part.padding_begin; i < part.padding_begin + slice.padding; ++i) {
-      indices.push_back(first_rows_[static_cast<std::size_t>(i) % first_rows_.size()]);
-    }
+    const std::vector<Index> indices = own_part_of_round(requests, first_rows_, full_options_.batch_size, slice);
     return Request(indices.begin(), indices.end());
   }
 

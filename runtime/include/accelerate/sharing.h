@@ -53,6 +53,35 @@ ACCELERATE_API void check(const DataLoaderConfiguration& configuration);
 /// How a training loader shares its batches: its own policy, else the process's.
 ACCELERATE_API Sharing training_sharing(std::optional<BatchPolicy> policy);
 
+/// How many of the original's batches make a step of a loader that isn't an evaluation's.
+inline int64_t batches_of_step(Sharing sharing) { return sharing == Sharing::rounds ? ranks() : 1; }
+
+/// This rank's indices of a round of whole batches: the requests for these, which are lists of indices, and the
+/// epoch's first round's, joined.
+template <typename Index, typename Requests>
+std::vector<Index> own_part_of_round(const Requests& requests, const std::vector<Index>& first_rows,
+                                     std::size_t batch_size, RowSlice& slice) {
+  std::vector<int64_t> rows;
+  for (const auto& request : requests) {
+    rows.push_back(static_cast<int64_t>(request.size()));
+  }
+  const RoundPart part =
+      part_of_round(rows, static_cast<int64_t>(batch_size), dataloader_configuration().even_batches, rank(), ranks());
+  slice = part.slice;
+  if (slice.ghost) {
+    return {*requests[0].begin()};
+  }
+  std::vector<Index> indices;
+  if (rank() < static_cast<int64_t>(requests.size())) {
+    const auto& own = requests[static_cast<std::size_t>(rank())];
+    indices.assign(own.begin(), own.end());
+  }
+  for (int64_t i = part.padding_begin; i < part.padding_begin + slice.padding; ++i) {
+    indices.push_back(first_rows[static_cast<std::size_t>(i) % first_rows.size()]);
+  }
+  return indices;
+}
+
 /// Tells the process which batch is in hand now; it's so until the next one, or until its loader goes.
 ACCELERATE_API void hand_out(const void* loader, Sharing sharing, const RowSlice& slice);
 /// The loop over the loader is over: what is gathered now may be what was collected in it.

@@ -157,10 +157,12 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
       if (sharing_ == Sharing::batches || ranks() == 1) {
         ready.batch = next_whole(ready.slice);
       } else if constexpr (is_sendable<Batch>()) {
-        const auto step = [this] { return next_step(); };
+        const auto step = [this] {
+          return read_batches<kList, Batch>([this] { return next(); }, sharing_, full_options_);
+        };
         ready.batch =
             sends() ? read_and_send<kList, Batch>(step, ready.slice) : read_and_slice<kList, Batch>(step, ready.slice);
-        read_ += ready.batch ? (sharing_ == Sharing::rows ? 1 : ranks()) : 0;
+        read_ += ready.batch ? batches_of_step(sharing_) : 0;
       }
     } catch (...) {
       ready.error = std::current_exception();
@@ -189,27 +191,6 @@ class StreamLoader final : public torch::data::StatefulDataLoader<D>, public Loa
       }
     }
     return std::nullopt;
-  }
-
-  /// The batches of a step, joined.
-  std::optional<Batch> next_step() {
-    const auto wanted = static_cast<std::size_t>(sharing_ == Sharing::rows ? 1 : ranks());
-    std::vector<Batch> batches;
-    while (batches.size() < wanted) {
-      std::optional<Batch> batch = next();
-      if (!batch) {
-        break;
-      }
-      batches.push_back(std::move(*batch));
-    }
-    if (batches.empty()) {
-      return std::nullopt;
-    }
-    if (sharing_ == Sharing::rounds && full_options_.drop_last &&
-        (batches.size() < wanted || rows_of<kList>(batches.back()) < position_.batch_size)) {
-      return std::nullopt;
-    }
-    return join_batches<kList>(std::move(batches));
   }
 
   /// The original's next batch, on a rank that reads.
