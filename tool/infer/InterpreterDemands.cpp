@@ -238,8 +238,8 @@ static bool countedRow(const Program &P, ir::ExprId E) {
   return false;
 }
 
-/// Whether a tensor was added up over steps, without a graph: its parts have one shape on all ranks, so that they can be
-/// brought together wherever they are needed, a count of each class, a sum of each column.
+/// Whether a tensor was added up over steps, without a graph: its parts have one shape on all ranks, so that they can
+/// be brought together wherever they are needed, a count of each class, a sum of each column.
 bool Interpreter::sumOfSteps(ir::ExprId E, const Value &V) const {
   return E != None && P.Code.type(E).Kind == TypeKind::Tensor && V.Kind == Placement::Partial && !V.Fresh && !V.Trained;
 }

@@ -46,12 +46,28 @@ Value Interpreter::concatenated(ir::ExprId E, const ir::Expr &X, const Operation
   Result.Iterator = false;
   if (llvm::none_of(In.Values, [](const Value &V) { return V.Kind == Placement::Sharded; })) {
     std::vector<ir::ExprId> Items;
-    if (!In.Exprs.empty())
-      collectItems(P, P.unconverted(In.Exprs[0]), Items);
+    if (!In.Exprs.empty()) {
+      ir::ExprId List = P.unconverted(In.Exprs[0]);
+      if (auto Init = R.Init.find(P.Code.Exprs[List].Var); P.Code.Exprs[List].Kind == ExprKind::Ref)
+        List = Init == R.Init.end() ? None : Init->second; // `std::vector<torch::Tensor> terms = {…}`
+      if (List != None)
+        collectItems(P, P.unconverted(List), Items);
+    }
+    llvm::erase_if(Items, [&](ir::ExprId Item) { return P.Code.type(Item).Kind != TypeKind::Tensor; });
     Result.forgetRank();
     for (ir::ExprId Item : Items) // as many dimensions as each of them
-      if (P.Code.type(Item).Kind == TypeKind::Tensor && Last[Item].Rank >= 0)
+      if (Last[Item].Rank >= 0)
         Result.setRank(Last[Item].Rank);
+    // `stack({weights.sum(), output.sum()})`: beside what is whole, a part of a sum isn't one of the whole.
+    if (llvm::any_of(Items, [&](ir::ExprId Item) { return Last[Item].Kind == Placement::Replicated; }))
+      for (ir::ExprId Item : Items)
+        if (const Value V = Last[Item]; V.Kind == Placement::Partial || V.Kind == Placement::Extreme) {
+          const Value Whole = nonLinear(V, Item, "put beside what is equal on all ranks");
+          if (!Whole.replicated())
+            return Whole;
+          Result.Kind = Placement::Replicated;
+          Result.Trained |= Whole.Trained;
+        }
     if (Row.Kind == Operation::Stack)
       Result.addToRank(1);
     return Result;
@@ -334,7 +350,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     if (Extents > 1)
       Result = Value::unknown("has the number of this rank's rows in its shape twice", E);
   } else if (!In.InPlace && Result.replicated() &&
-             llvm::is_contained({"arange", "range", "linspace", "logspace", "randperm"}, StringRef(X.Name).rsplit("::").second)) {
+             llvm::is_contained({"arange", "range", "linspace", "logspace", "randperm"},
+                                StringRef(X.Name).rsplit("::").second)) {
     Result.setRank(1);
   } else if (In.InPlace) {
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
