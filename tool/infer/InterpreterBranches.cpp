@@ -1,0 +1,174 @@
+//===- InterpreterBranches.cpp - if, switch, try: who goes which way ------===//
+//
+// A choice that ranks may make differently is a finding where what it leads to matters: training steps, collectives,
+// exits, writes to what outlives the step.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+
+namespace migrate {
+
+/// Ends the program whatever the other ranks do: the failure contract covers it.
+bool Interpreter::failStop(ir::StmtId S) const {
+  if (S == None)
+    return false;
+  const ir::Stmt &X = P.Code.Stmts[S];
+  if (X.Kind == StmtKind::Expr && X.Value != None) {
+    const ir::Expr &E = P.Code.Exprs[X.Value];
+    // An exception that is caught is no end, but a way around what follows.
+    return E.NoReturn || (E.Kind == ExprKind::Unknown && E.Name == "CXXThrowExpr" && Tries == 0);
+  }
+  if (X.Kind == StmtKind::Block && !X.Children.empty())
+    return failStop(X.Children.back());
+  return false;
+}
+
+/// Whether ranks that disagree about running `S` would part ways: everything but work on this rank's own rows.
+bool Interpreter::matters(ir::StmtId S) const { return S != None && !failStop(S); }
+
+/// Whether `S` jumps out of what is around it.
+bool Interpreter::leavesStep(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachStmt(S, [&](ir::StmtId Child) {
+    const ir::Stmt &X = P.Code.Stmts[Child];
+    Found |= X.Kind == StmtKind::Break || X.Kind == StmtKind::Continue || X.Kind == StmtKind::Return ||
+             X.Kind == StmtKind::Goto ||
+             (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+  });
+  return Found;
+}
+
+/// Whether `S` gives a variable another value.
+bool Interpreter::sets(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) { Found |= P.Code.Exprs[E].Kind == ExprKind::Assign; });
+  return Found;
+}
+
+void Interpreter::execTry(const ir::Stmt &S) {
+  State Before = Current;
+  ++Tries;
+  exec(S.Children[0]);
+  --Tries;
+  // A handler may run after any part of the body.
+  State After = Dead ? Before : joined(Before, Current);
+  bool BodyDead = std::exchange(Dead, false);
+  State Result = BodyDead ? State() : Current;
+  bool Any = !BodyDead;
+  for (size_t I = 1; I < S.Children.size(); ++I) {
+    Current = After;
+    Dead = false;
+    exec(S.Children[I]);
+    if (!Dead) {
+      Result = Any ? joined(Result, Current) : Current;
+      Any = true;
+    }
+  }
+  Dead = !Any;
+  Current = Any ? Result : After;
+}
+
+/// `if (ready) sum += x; else sum -= 1;`: no part can wait where the other side adds a whole.
+void Interpreter::sumsOfParts(const State &A, const State &B) {
+  auto Part = [](const Value &V) { return V.Kind == Placement::Partial && !V.Fresh; };
+  for (const auto &[L, V] : A) {
+    auto Other = B.find(L);
+    if (Other == B.end() || !outer(L))
+      continue;
+    const Value &W = Other->second;
+    if ((Part(V) && W.Kind == Placement::Replicated) || (Part(W) && V.Kind == Placement::Replicated))
+      Restart |= EachStep.insert(L).second;
+  }
+}
+
+void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
+  ir::StmtId Then = S.Children[0], Else = S.Children[1];
+  if (failStop(Then) && !matters(Else)) {
+    bool Recorded = std::exchange(Recording, false);
+    State Before = Current;
+    eval(S.Value);
+    Current = Before;
+    Recording = Recorded;
+    return;
+  }
+  Value C = eval(S.Value);
+  bool Agreed = C.Outside && (FilesDecide || R.reachesBackward(Id) || leavesStep(Id) || sets(Id));
+  if (Agreed)
+    agree(S.Value, C);
+  llvm::SaveAndRestore Choice(OutsideChoices, OutsideChoices + (C.Outside && !Agreed));
+  bool Differs = false, OwnChoice = C.Kind == Placement::Own;
+  if (OwnChoice) {
+    // Of this rank's own batch: folds under it are folds of its batches.
+  } else if (!C.replicated()) {
+    if (C.reducible())
+      C = demandReplicated(S.Value, C, "decided on");
+    else {
+      Differs = true;
+      bool Trains = R.reachesBackward(Id);
+      if (leavesStep(Id)) { // around a backward that the other ranks wait in
+        for (const Loop &Around : Loops)
+          Trains |= R.reachesBackward(Around.Statement);
+        bool Jumps = false;
+        P.forEachStmt(Id, [&](ir::StmtId Child) { Jumps |= P.Code.Stmts[Child].Kind == StmtKind::Goto; });
+        Trains |= Jumps && R.reachesBackward(P.Code.Functions[Frames.back().Function].Body);
+      }
+      note(Trains ? "divergent-training" : "divergent-branch", S.Value, C,
+           "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
+    }
+  }
+  Divergent += Differs;
+  OwnChoices += OwnChoice;
+  State Before = Current;
+  exec(Then);
+  State AfterThen = std::exchange(Current, Before);
+  bool ThenDead = std::exchange(Dead, false);
+  exec(Else);
+  bool ElseDead = Dead;
+  Dead = ThenDead && ElseDead;
+  if (!ThenDead && !ElseDead)
+    sumsOfParts(AfterThen, Current);
+  if (ThenDead && !ElseDead)
+    ; // Current is the else side's
+  else if (!ThenDead && ElseDead)
+    Current = AfterThen;
+  else
+    Current = joined(AfterThen, Current);
+  Divergent -= Differs;
+  OwnChoices -= OwnChoice;
+}
+
+void Interpreter::execSwitch(ir::StmtId Id) {
+  const ir::Stmt &S = P.Code.Stmts[Id];
+  Value C = eval(S.Value);
+  bool Differs = false;
+  if (C.reducible())
+    demandReplicated(S.Value, C, "decided on");
+  else if (!C.replicated() && C.Kind != Placement::Own) {
+    Differs = true;
+    note(R.reachesBackward(Id) ? "divergent-training" : "divergent-branch", S.Value, C,
+         "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
+  }
+  Divergent += Differs;
+  State Before = Current;
+  Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, false, {}, {}});
+  for (ir::StmtId Child : S.Children) {
+    // Any of them may be jumped to, or fallen into.
+    Current = Dead ? Before : joined(Current, Before);
+    Dead = false;
+    exec(Child);
+  }
+  State After = Dead ? Before : joined(Current, Before);
+  for (const State &Exit : Loops.back().Exits)
+    After = joined(After, Exit);
+  Loops.pop_back();
+  Current = std::move(After);
+  Dead = false;
+  Divergent -= Differs;
+}
+
+} // namespace migrate
