@@ -54,7 +54,8 @@ Value Interpreter::concatenated(ir::ExprId E, const ir::Expr &X, const Operation
         collectItems(P, P.unconverted(List), Items);
     }
     llvm::erase_if(Items, [&](ir::ExprId Item) { return P.Code.type(Item).Kind != TypeKind::Tensor; });
-    Result.forgetRank();
+    if (!Items.empty())
+      Result.forgetRank();
     for (ir::ExprId Item : Items) // as many dimensions as each of them
       if (Last[Item].Rank >= 0)
         Result.setRank(Last[Item].Rank);
