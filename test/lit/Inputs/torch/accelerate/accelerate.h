@@ -76,6 +76,7 @@ class Accelerator {
   torch::Tensor own_rows(const torch::Tensor& whole) const;
   torch::Tensor global_like(const torch::Tensor& x) const;
   torch::Tensor squeeze(const torch::Tensor& x) const;
+  torch::Tensor gradient(const torch::Tensor& x) const;
   template <typename Compute>
   decltype(auto) whole(Compute&& compute) const {
     return compute();

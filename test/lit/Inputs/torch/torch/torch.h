@@ -190,6 +190,7 @@ class Tensor : public TensorBase {
   Tensor clone(std::optional<MemoryFormat> memory_format = std::nullopt) const;
   Tensor contiguous(MemoryFormat memory_format = MemoryFormat::Contiguous) const;
   const Tensor& requires_grad_(bool requires_grad = true) const;
+  const Tensor& set_requires_grad(bool requires_grad) const;
   const Tensor& grad() const;
 
   Tensor sum(std::optional<ScalarType> dtype = std::nullopt) const;
@@ -215,6 +216,7 @@ class Tensor : public TensorBase {
   Tensor log() const;
   Tensor exp() const;
   Tensor abs() const;
+  Tensor sign() const;
   Tensor squeeze() const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
   Tensor nonzero() const;
