@@ -124,10 +124,12 @@ bool Interpreter::withinTensor(ir::ExprId E) const {
 /// of other rows, or lies in rows that were picked by their number.
 void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E) {
   ir::ExprId Of = P.unconverted(Target);
-  while (Of != None && P.Code.Exprs[Of].Kind != ExprKind::Ref && P.Code.Exprs[Of].Kind != ExprKind::Field)
-    Of = StringRef(P.Code.Exprs[Of].Name).ends_with("::grad") ? None : // which is no part of it
-             P.Code.Exprs[Of].Object == None ? None
-                                             : P.unconverted(P.Code.Exprs[Of].Object);
+  while (Of != None && P.Code.Exprs[Of].Kind != ExprKind::Ref && P.Code.Exprs[Of].Kind != ExprKind::Field) {
+    const ir::Expr &X = P.Code.Exprs[Of];
+    if (StringRef(X.Name).ends_with("::grad")) // no part of it
+      return;
+    Of = X.Object == None ? None : P.unconverted(X.Object);
+  }
   std::optional<Location> L = Of == None ? std::nullopt : lvalue(Of);
   if (!L)
     return;

@@ -418,21 +418,26 @@ void Roles::findOptimizersGiven() {
     };
     if (Made->Kind == ExprKind::Call && Made->Name == "std::move" && Made->Args.size() == 1)
       Made = &P.Code.Exprs[Made->Args[0]];
+    const bool Here = Makes(*Made);
     std::vector<ir::FuncId> Makers = P.bodies(*Made); // `Trainer trainer(model, optimizerOf(model))`
-    if (!Makes(*Made) && Makers.empty())
+    if (!Here && Makers.empty())
       return;
     OptimizerRole O;
     O.Made = Arg;
     O.Var = KeptAs(P.Code.Functions[Given], find(Param));
     O.Function = Given;
-    for (ir::ExprId Of : Makes(*Made) ? Made->Args : std::vector<ir::ExprId>())
-      llvm::append_range(O.Models, modelsIn(Of, From, 2));
-    for (ir::FuncId Maker : Makes(*Made) ? std::vector<ir::FuncId>() : Makers)
-      P.forEachExprIn(P.Code.Functions[Maker].Body, [&](ir::ExprId E) {
-        if (P.Code.type(E).Kind == TypeKind::Optimizer && Makes(P.Code.Exprs[E]))
-          for (ir::ExprId Of : P.Code.Exprs[E].Args)
-            llvm::append_range(O.Models, modelsIn(Of, Maker, 2));
-      });
+    auto ModelsOf = [&](const ir::Expr &Optimizer, ir::FuncId F) {
+      for (ir::ExprId Of : Optimizer.Args)
+        llvm::append_range(O.Models, modelsIn(Of, F, 2));
+    };
+    if (Here)
+      ModelsOf(*Made, From);
+    else
+      for (ir::FuncId Maker : Makers)
+        P.forEachExprIn(P.Code.Functions[Maker].Body, [&](ir::ExprId E) {
+          if (P.Code.type(E).Kind == TypeKind::Optimizer && Makes(P.Code.Exprs[E]))
+            ModelsOf(P.Code.Exprs[E], Maker);
+        });
     for (ir::ExprId Model : O.Models)
       O.Names.push_back(KeptAs(P.Code.Functions[Given], object(Model)));
     bool Again = llvm::any_of(Optimizers, [&](const OptimizerRole &Known) { return find(Known.Var) == find(O.Var); });

@@ -56,8 +56,7 @@ public:
   std::map<ObjectId, LoaderRole> Loaders;
   std::set<ObjectId> Models;            ///< whose parameters reach an optimizer
   std::vector<ir::StmtId> Schedulers;   ///< declarations
-  std::set<ir::VarId> Inputs;           ///< leaf tensors that aren't trained, whose gradients are read
-  std::set<ir::ExprId> InputCalls;      ///< `requires_grad_()` and the like, of inputs
+  std::set<ir::ExprId> InputCalls;      ///< `requires_grad_()` and the like, of leaves that aren't trained
   std::vector<ir::ExprId> Ungraded;     ///< gradients that are read of tensors whose making wasn't found
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
@@ -89,6 +88,7 @@ private:
   const Program &P;
   mutable std::vector<ObjectId> Parent;
   std::set<ir::FuncId> Backward;
+  std::set<ir::VarId> Inputs; ///< leaves that aren't trained, whose gradients are read
   std::set<ir::VarId> Traced; ///< variables and fields that lead to parameters whose gradients are read
   std::map<std::string, std::vector<ir::FuncId>> Handed; ///< to what holds functions, by its type
   std::map<ir::VarId, ir::StmtId> DeclarationOf;
