@@ -64,9 +64,7 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
       if (const auto *Decomposition = dyn_cast<DecompositionDecl>(V))
         for (const BindingDecl *B : Decomposition->bindings()) {
           // Each name is a part of the whole: its value is the whole's.
-          ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
-          if (!V->getType()->isReferenceType() && !B->getType().isNull()) // of a copy: the name is all there is of it
-            Out.Vars[Part].Type = typeId(B->getType().getNonReferenceType());
+          ir::VarId Part = bindingOf(B, V);
           ir::StmtId Bound = make(StmtKind::Decl, S);
           Out.Stmts[Bound].Var = Part;
           bool Tuple = B->getHoldingVar() && Init != None;
@@ -120,7 +118,7 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     std::vector<ir::StmtId> Inner;
     if (const auto *Decomposition = dyn_cast<DecompositionDecl>(Range->getLoopVariable()))
       for (const BindingDecl *B : Decomposition->bindings()) {
-        ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
+        ir::VarId Part = bindingOf(B, Range->getLoopVariable());
         ir::Expr Whole;
         Whole.Kind = ExprKind::Ref;
         Whole.Var = Var;
@@ -249,6 +247,14 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   }
   Out.HasMain |= Fn.Main;
   return Id;
+}
+
+/// The name that a structured binding gives a part of `Whole`. Of a copy, it is all there is of that part.
+ir::VarId Lowering::bindingOf(const BindingDecl *B, const VarDecl *Whole) {
+  ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
+  if (!Whole->getType()->isReferenceType() && !B->getType().isNull())
+    Out.Vars[Part].Type = typeId(B->getType().getNonReferenceType());
+  return Part;
 }
 
 /// What a name in `auto [loss, count] = step();` stands for, if that is an object of the project's.

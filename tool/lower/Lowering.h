@@ -64,6 +64,7 @@ private:
   ir::VarId varOf(const clang::ValueDecl *D);
   const clang::CXXRecordDecl *ownRecord(clang::QualType T);
   void keep(ir::ExprId Id, clang::QualType T);
+  ir::VarId bindingOf(const clang::BindingDecl *B, const clang::VarDecl *Whole);
   ir::ExprId fieldOf(ir::VarId Whole, const clang::BindingDecl *B);
   std::string usrOf(const clang::Decl *D);
 
