@@ -17,17 +17,19 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   auto Coupled = [&](const Findings &F) { return Has(F, {"coupled-loss", "unknown-rows"}); };
   Findings Found = Interpreter(P, R, Table).run();
   // As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
-  // the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), an early cut may do.
-  if (!Found.Cuts.empty() && Coupled(Found))
+  // the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), or what a loop picks of a
+  // rank's rows by the number of all, an early cut may do.
+  auto Stuck = [&](const Findings &F) { return Coupled(F) || Has(F, {"row-loop"}); };
+  if (!Found.Cuts.empty() && Stuck(Found))
     if (Findings Early = Interpreter(P, R, Table, /*CutEarly=*/true).run();
-        !Coupled(Early) && Early.Notes.size() < Found.Notes.size())
+        !Stuck(Early) && Early.Notes.size() < Found.Notes.size())
       return Early;
   // A loss that compares the rows of a batch with each other is the one process's where all ranks have them all, and so
   // is what a loop picks of them.
   auto Refused = [&](const Findings &F) {
     return Coupled(F) || Has(F, {"row-loop", "ambiguous-placement", "divergent-training", "divergent-collective"});
   };
-  if (Coupled(Found) || Has(Found, {"row-loop"}))
+  if (Stuck(Found))
     for (bool Early : {false, true})
       if (Findings Whole = Interpreter(P, R, Table, Early, /*Together=*/true).run();
           Whole.SharesOut && !Refused(Whole) && !Whole.TooLarge.valid())
@@ -380,6 +382,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (V.Kind == Placement::Sharded && P.Code.type(X.Object).Kind == TypeKind::Tensor) {
       V.Batch = None;
       bool One = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
+      if (V.Dim == 0 && One && countsInStep(X.Args[0]))
+        note("row-loop", E, V, "picks rows of a batch by numbers that a loop counts, which aren't this rank's");
       if (V.Dim == 0 || !One)
         return Value::unknown("picks rows of a batch by number", E);
       V.Dim -= 1;

@@ -353,6 +353,7 @@ private:
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
   bool ofStep(const Location &L) const;
   bool isOwnRow(ir::ExprId To);
+  bool countsInStep(ir::ExprId E) const;
   bool cutWithFold(const ir::Expr &X, const Value &V);
   bool addsTo(const Location &L, ir::ExprId Sum);
   ir::ExprId addedTo(const Location &L, ir::ExprId Sum);
@@ -472,7 +473,7 @@ private:
   std::set<ir::ExprId> CutInStep, CutElsewhere; ///< cuts that were come to within a training step, and elsewhere
   std::set<ir::ExprId> CutBefore;               ///< cuts that were come to with what was cut before
   std::set<ir::ExprId> OfOneRank;               ///< evaluated in a loop over what is one rank's
-  std::set<ir::VarId> Copies;                   ///< aliases that are tensors of their own: assigning makes them another
+  std::map<ir::VarId, ir::ExprId> Copies;       ///< aliases that are tensors of their own, and what they were made of
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
   std::map<ir::FuncId, std::optional<Location>> MadeIn; ///< lambdas, and the object whose method made them
   std::map<ir::VarId, int> Depths;

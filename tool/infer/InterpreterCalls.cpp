@@ -291,7 +291,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       note("divergent-training", E, Value(), "steps where not every rank comes along");
     return Value::of(Placement::Replicated, E);
   }
-  if (X.Kind == ExprKind::Call && X.Object == None)
+  if (X.Kind == ExprKind::Call && (X.Object == None || Name.starts_with("torch::jit::")))
     changesFiles(E, X);
   if (Name == "torch::load" && X.Args.size() > 1)
     agreeOnPath(X.Args[1]);

@@ -128,7 +128,9 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       continue;
     }
     auto Alias = this->Alias.find(X.Var);
-    ir::ExprId From = assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
+    auto Copy = CutEarly ? Copies.find(X.Var) : Copies.end(); // `auto x = batches[i];`
+    ir::ExprId From = Copy != Copies.end() ? Copy->second
+                                           : assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
     if (From == None)
       break;
     const ir::Expr &Made = P.Code.Exprs[From];

@@ -109,6 +109,18 @@ bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const 
   return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
 }
 
+/// Whether `E` is a number that a loop within the step counts up to one that all ranks have.
+bool Interpreter::countsInStep(ir::ExprId E) const {
+  const ir::VarId Row = namedIn(P, E);
+  return Row != None && !Together && llvm::any_of(Loops, [&](const Loop &L) {
+           const ir::Stmt &S = P.Code.Stmts[L.Statement];
+           if (L.Mode != LoopMode::Plain || S.Kind != StmtKind::Loop || S.Value == None || stepLoop() == nullptr)
+             return false;
+           const ir::Expr &Condition = P.Code.Exprs[S.Value];
+           return Condition.Kind == ExprKind::Binary && namedIn(P, Condition.Args[0]) == Row;
+         });
+}
+
 /// Cuts what a fold over a cut batch reads the same row of: `reward[row]` beside `state.size(0)`.
 bool Interpreter::cutWithFold(const ir::Expr &X, const Value &V) {
   if (!V.replicated() || V.Rows <= NoRows || V.Trained || P.Code.type(X.Object).Kind != ir::TypeKind::Tensor)

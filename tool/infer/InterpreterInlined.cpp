@@ -136,7 +136,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
         Elements.insert(V);
     } else if (From != None && lvalue(From)) {
       Alias[V] = *lvalue(From);
-      Copies.insert(V);
+      Copies[V] = From;
     } else {
       Current[Location{V, {}}] = Values[I];
       takeFields(Location{V, {}}, fieldsOf(X.Args[I]));

@@ -44,6 +44,7 @@ static bool changes(StringRef Name) {
       .Cases("std::rename", "unlink", "rmdir", "system", "std::system", true)
       .Cases("cv::imwrite", "stbi_write_png", "stbi_write_jpg", "stbi_write_bmp", "stbi_write_tga", true)
       .Cases("vision::image::write_png", "vision::image::write_jpeg", true)
+      .Cases("torch::jit::Module::save", "torch::jit::Module::_save_for_mobile", "torch::jit::ExportModule", true)
       .Default(false);
 }
 
@@ -58,7 +59,10 @@ bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) 
 
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   bool Range = X.Name == "std::remove" && X.Args.size() > 1; // of a list's items
-  if (Range || !P.bodies(X).empty() || !(changes(X.Name) || (makesFolder(X.Name) && !Statements.count(E))))
+  bool Stream = llvm::any_of(X.Args, [&](ir::ExprId Arg) { // `scripted.save(bytes)` is no file
+    return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
+  });
+  if (Range || Stream || !P.bodies(X).empty() || !(changes(X.Name) || (makesFolder(X.Name) && !Statements.count(E))))
     return;
   notWhole("its loop changes files", E);
   if (OutsideChoices > 0) { // another process may have changed what the choice looked at

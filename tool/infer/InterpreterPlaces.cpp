@@ -365,10 +365,10 @@ void Interpreter::forget(const Location &L) {
 /// `L` becomes another tensor: copies of it stay what it was.
 void Interpreter::separate(const Location &L) {
   std::vector<ir::VarId> Apart;
-  for (ir::VarId V : Copies) {
-    const Location &Of = Alias.at(V);
-    if (Of.Root == L.Root && Of.Path.size() >= L.Path.size() &&
-        std::equal(L.Path.begin(), L.Path.end(), Of.Path.begin()))
+  for (const auto &[V, Made] : Copies) {
+    const Location &Named = Alias.at(V);
+    if (Named.Root == L.Root && Named.Path.size() >= L.Path.size() &&
+        std::equal(L.Path.begin(), L.Path.end(), Named.Path.begin()))
       Apart.push_back(V);
   }
   for (ir::VarId V : Apart) {

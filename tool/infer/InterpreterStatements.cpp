@@ -271,7 +271,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     if (std::optional<Location> L = lvalue(From); L && L->Root != V && !itemOfRows(From)) {
       eval(Init);
       Alias[V] = *L;
-      Copies.insert(V);
+      Copies[V] = Init;
       return;
     }
   Value Made;

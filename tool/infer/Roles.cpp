@@ -359,6 +359,32 @@ void Roles::findOptimizers() {
   });
 }
 
+/// The optimizer of whose groups `E` is a list of parameters, `opt.param_groups()[0].params()`, `group.params()`.
+ir::ExprId Roles::groupedBy(ir::ExprId E) const {
+  bool Lists = false;
+  for (int Hops = 0; E != None && Hops != 16; ++Hops) {
+    E = P.unconverted(E);
+    const ir::Expr &X = P.Code.Exprs[E];
+    StringRef Name = X.Name;
+    Lists |= Name.ends_with("OptimizerParamGroup::params");
+    if (Name.ends_with("::param_groups"))
+      return Lists ? X.Object : None;
+    if (X.Kind != ExprKind::Ref) {
+      E = X.Object;
+    } else if (auto Made = Init.find(X.Var); Made != Init.end()) {
+      E = Made->second;
+    } else if (Lists) { // `for (auto& group : opt.param_groups())`
+      auto Over = llvm::find_if(P.Code.Stmts, [&](const ir::Stmt &S) {
+        return S.Kind == StmtKind::RangeFor && S.Var == X.Var && X.Var != None;
+      });
+      E = Over == P.Code.Stmts.end() ? None : Over->Value;
+    } else {
+      return None;
+    }
+  }
+  return None;
+}
+
 /// Optimizers that are made in place: `opt.emplace(net->parameters(), 0.1)`, `opt.reset(new SGD(net->parameters(),
 /// 0.1))`, `opts.push_back(std::make_unique<SGD>(net->parameters(), 0.1))`; and what is given to one later.
 void Roles::findOptimizersPut() {
@@ -369,6 +395,10 @@ void Roles::findOptimizersPut() {
       ir::ExprId Call = P.Code.Stmts[S].Value;
       const ir::Expr &X = P.Code.Exprs[Call];
       StringRef Name = StringRef(X.Name).rsplit("::").second;
+      const bool Assigns = X.Kind == ExprKind::Assign && X.Args.size() == 2 && X.Args[0] != None;
+      const bool Adds = X.Object != None && (Name == "push_back" || Name == "emplace_back" || Name == "insert");
+      if (ir::ExprId Of = groupedBy(Assigns ? X.Args[0] : Adds ? X.Object : None); Of != None)
+        return regrouped(Call, Of, F, S);
       bool Appends = Name == "push_back" || Name == "emplace_back";
       if (X.Kind != ExprKind::Call || X.Object == None || P.Code.Exprs[X.Object].Var == None || X.Args.empty() ||
           !(Appends || Name == "emplace" || Name == "reset" || Name == "add_param_group"))
@@ -394,6 +424,25 @@ void Roles::findOptimizersPut() {
         Models.insert(object(Model));
       Optimizers.push_back(std::move(O));
     });
+}
+
+/// Parameters that an optimizer is given later, `opt.param_groups()[0].params().push_back(p)`: it is prepared again.
+void Roles::regrouped(ir::ExprId Call, ir::ExprId Optimizer, ir::FuncId F, ir::StmtId S) {
+  const ir::Expr &X = P.Code.Exprs[Call];
+  OptimizerRole O;
+  O.Made = Call;
+  O.Var = P.Code.Exprs[Optimizer].Var;
+  O.Function = F;
+  O.Statement = S;
+  O.Target = Optimizer;
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None && Arg != Optimizer)
+      llvm::append_range(O.Models, modelsIn(Arg, F, 2));
+  if (O.Var == None)
+    return;
+  for (ir::ExprId Model : O.Models)
+    Models.insert(object(Model));
+  Optimizers.push_back(std::move(O));
 }
 
 /// Optimizers that are made in the argument of a call, `Trainer t(net, std::make_unique<SGD>(net->parameters(), 0.1))`:
