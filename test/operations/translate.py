@@ -2,7 +2,8 @@
 import ast
 import re
 
-LISTS = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind", "where"}  # return vectors, not tuples
+LISTS = {"chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "vsplit",
+         "dsplit", "unbind", "where"}  # return vectors, not tuples
 PLAIN = {"one_hot", "linear", "bilinear", "pairwise", "embedding_plain"}  # functionals without options
 CAMEL = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "nll_loss": "NLLLoss", "kl_div": "KLDiv", "glu": "GLU", "elu": "ELU",
          "celu": "CELU", "selu": "SELU", "gelu": "GELU", "relu": "ReLU", "relu6": "ReLU6", "leaky_relu": "LeakyReLU",

@@ -173,7 +173,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     // What isn't linear computes with the whole.
     bool Linear = Row.Kind == Operation::Contract && (Row.Of.Linear || Row.Of.Affine);
     bool Computes = Row.Kind == Operation::RowWise || Row.Kind == Operation::AlongDim ||
-                    Row.Kind == Operation::OverDim || Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss ||
+                    Row.Kind == Operation::OverDim || Row.Kind == Operation::Windows ||
+                    Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss ||
                     Row.Kind == Operation::Contract;
     if (Computes && !Linear && brought(V, Operand)) {
       Value Whole = Value::of(Placement::Replicated, Operand);
@@ -312,6 +313,18 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     Value Reduced = Row.Kind == Operation::Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
     Reduced.Rank = Result.Rank;
     return Reduced;
+  }
+  case Operation::Windows: {
+    Value Cut = First;
+    if (!Local) {
+      Cut.addToRank(1);
+      return Cut;
+    }
+    if (Dims.Unknown)
+      return Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E);
+    Cut = along(First, Dims.Known, E, X.Name);
+    Cut.addToRank(1);
+    return Cut;
   }
   case Operation::AlongDim:
   case Operation::OverDim: {

@@ -114,6 +114,7 @@ std::optional<Value> Interpreter::picksAstray(ir::ExprId E, const ir::Expr &X, c
   case Operation::Sum:
   case Operation::Mean:
   case Operation::AlongDim:
+  case Operation::Windows:
   case Operation::Loss:
   case Operation::ClassLoss:
   case Operation::Index:

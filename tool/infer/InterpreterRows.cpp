@@ -146,7 +146,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   }
   enum { Keep, Picked, Reduced, Fresh, Other };
   int Kind = llvm::StringSwitch<int>(Name)
-                 .Cases("slice", "narrow", "index_select", "index", Picked)
+                 .Cases("slice", "narrow", "index_select", "index", "unfold", Picked)
                  .Cases("sum", "mean", "max", "min", "argmax", "argmin", Reduced)
                  .Cases("norm", "any", "all", "std", "var", Reduced)
                  .Cases("select", "permute", "transpose", "t", "stack", Fresh)

@@ -16,6 +16,7 @@ static const std::pair<const char *, Operation> Kinds[] = {
     {"mean", Operation::Mean},
     {"along-dim", Operation::AlongDim},
     {"over-dim", Operation::OverDim},
+    {"windows", Operation::Windows},
     {"coupled", Operation::Coupled},
     {"scatter", Operation::Scatter},
     {"lookup", Operation::Lookup},

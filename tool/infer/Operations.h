@@ -18,6 +18,7 @@ enum class Operation {
   Mean,
   AlongDim,
   OverDim,
+  Windows,
   Coupled,
   Scatter,
   Lookup,
