@@ -49,6 +49,8 @@ private:
     std::vector<std::string> Objects;
   };
   ir::StmtId blockOf(ir::StmtId S) const;
+  ir::VarId keptScheduler(ir::VarId V) const;
+  ir::VarId assignedScheduler(ir::StmtId S) const;
   bool movesAway(ir::StmtId S, const std::set<ObjectId> &Involved) const;
   ir::StmtId listOf(ir::StmtId S) const;
   bool trains(ir::StmtId S) const;
@@ -56,7 +58,7 @@ private:
   void prepare();
   bool constructs(const OptimizerRole &O) const;
   std::vector<ir::FuncId> preparesIn(const OptimizerRole &O) const;
-  void prepareMembers(const OptimizerRole &O, ir::FuncId In, const std::vector<std::string> &Objects);
+  void prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<std::string> Objects);
   /// Whether a later statement of the same block trains with the object.
   bool trainsBehind(ir::StmtId S, ObjectId With) const;
   bool isPreparedLoader(ir::VarId V) const;

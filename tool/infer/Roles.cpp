@@ -167,6 +167,10 @@ void Roles::unifyFlow() {
       hand(P.Code.type(X.Args[0]), X.Args[1]);
     if (X.Kind == ExprKind::Assign && X.Name == "=" && X.Args.size() == 2 && X.Args[0] != None)
       Flow(object(X.Args[0]), P.Code.type(X.Args[0]).Kind, X.Args[1]);
+    // `train ? *loader : *held_out`: one loop runs over either, so both are shared out alike.
+    if (X.Kind == ExprKind::Conditional && P.Code.type(E).Kind == TypeKind::DataLoader)
+      for (ir::ExprId Side : llvm::drop_begin(X.Args))
+        Flow(object(E), TypeKind::DataLoader, Side);
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
     for (ir::FuncId F : P.bodies(X)) {

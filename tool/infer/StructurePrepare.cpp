@@ -94,15 +94,28 @@ std::vector<ir::FuncId> Deriver::preparesIn(const OptimizerRole &O) const {
 
 /// Members are prepared behind what the body still does to them before it trains: parameters that are replaced later
 /// would be others.
-void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, const std::vector<std::string> &Objects) {
+void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<std::string> Objects) {
   Prepared.insert(R.objectOfVar(O.Var));
   Fact Prep = fact("prepare-in-constructor", In);
-  Prep.Texts["objects"] = llvm::join(Objects, ", ");
   const ir::Function &Fn = P.Code.Functions[In];
   std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
   for (ir::ExprId Model : O.Models)
     Involved.insert(R.object(Model));
   const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
+  auto Add = [&](ir::VarId Scheduler, ir::ExprId Made) { // of this optimizer
+    bool Its = false;
+    P.forEachExpr(Made, [&](ir::ExprId E) {
+      Its |= (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field) && expr(E).Var != None &&
+             R.object(E) == R.objectOfVar(O.Var);
+    });
+    if (Scheduler != None && Its && Involved.insert(R.objectOfVar(Scheduler)).second)
+      Objects.push_back(P.Code.Vars[Scheduler].Name);
+  };
+  for (const auto &[Field, Value] : Fn.Inits)
+    Add(keptScheduler(Field), Value);
+  for (size_t I = 0; I != firstTraining(Body, 0); ++I)
+    Add(assignedScheduler(Body[I]), P.Code.Stmts[Body[I]].Value);
+  Prep.Texts["objects"] = llvm::join(Objects, ", ");
   if (std::optional<size_t> Last = lastTouch(Body, 0, firstTraining(Body, 0), Involved)) {
     Prep.Name = "prepare";
     Prep.Nodes["statement"] = P.Code.Stmts[Body[*Last]].Where;
@@ -270,6 +283,25 @@ bool Deriver::movesAway(ir::StmtId S, const std::set<ObjectId> &Involved) const 
   return Moves;
 }
 
+/// The variable, if it keeps a scheduler of its own.
+ir::VarId Deriver::keptScheduler(ir::VarId V) const {
+  const ir::Type &T = P.Code.typeOf(V);
+  const bool Kept = T.Kind == TypeKind::Scheduler && !T.Reference && !P.Code.Vars[V].Param;
+  return Kept && !StringRef(T.Name).starts_with("std::optional<") ? V : None;
+}
+
+/// The scheduler that a statement makes: `scheduler_ = std::make_unique<StepLR>(*optimizer_, 1)`.
+ir::VarId Deriver::assignedScheduler(ir::StmtId S) const {
+  const ir::Stmt &X = P.Code.Stmts[S];
+  if (X.Kind != StmtKind::Expr || X.Value == None || expr(X.Value).Kind != ExprKind::Assign ||
+      expr(X.Value).Name != "=" || expr(X.Value).Args[0] == None)
+    return None;
+  const ir::Expr &To = expr(expr(X.Value).Args[0]);
+  const bool Own = To.Kind == ExprKind::Ref ||
+                   (To.Kind == ExprKind::Field && To.Object != None && expr(To.Object).Kind == ExprKind::This);
+  return Own && To.Var != None ? keptScheduler(To.Var) : None;
+}
+
 /// Behind the last statement that declares or touches one of the objects, before training begins.
 void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
   const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
@@ -291,7 +323,13 @@ void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
   for (size_t I = 0; I < Train && I < Children.size(); ++I)
     P.forEachStmt(Children[I], [&](ir::StmtId S) {
       const ir::Stmt &X = P.Code.Stmts[S];
-      if (X.Kind != StmtKind::Decl || blockOf(S) != Block)
+      if (blockOf(S) != Block)
+        return;
+      if (ir::VarId Made = assignedScheduler(S); Made != None && I > First) {
+        if (Involved.insert(R.objectOfVar(Made)).second)
+          Schedulers.push_back(P.Code.Vars[Made].Name);
+      }
+      if (X.Kind != StmtKind::Decl)
         return;
       // By name: loaders that one function is given are one object.
       if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) && NamedLoaders.insert(X.Var).second) {
