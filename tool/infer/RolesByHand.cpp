@@ -186,9 +186,12 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   bool Leaf = false;
   for (ir::ExprId Source : Sources)
     P.forEachExpr(Source, [&](ir::ExprId Sub) { Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad"); });
-  for (const ir::Expr &Y : P.Code.Exprs)
-    Leaf |= Y.Kind == ExprKind::Call && Y.Object != None && P.Code.Exprs[Y.Object].Var == V &&
+  for (ir::ExprId Call = 0; Call != P.Code.Exprs.size(); ++Call) {
+    const ir::Expr &Y = P.Code.Exprs[Call];
+    const bool Asks = P.Code.type(Call).Kind == TypeKind::Bool; // `if (p.requires_grad())`
+    Leaf |= Y.Kind == ExprKind::Call && Y.Object != None && P.Code.Exprs[Y.Object].Var == V && !Asks &&
             StringRef(Y.Name).contains("requires_grad");
+  }
   if (Kind == TypeKind::Tensor && Leaf)
     return onlyLookedAt(V) || trainedByHand(V);
   return All(Sources);
