@@ -341,6 +341,8 @@ private:
     std::vector<ir::FuncId> Calls;
   };
   const Body &body(ir::FuncId F) const;
+  bool standsAlone(ir::FuncId F) const;
+  bool sameOnAll(const Value &V) const;
   const std::set<ir::FuncId> *apart(ir::FuncId F) const;
   std::optional<Value> passedBy(ir::ExprId E, ir::FuncId F, llvm::ArrayRef<Value> Values,
                                 llvm::ArrayRef<std::optional<Location>> Places, const std::optional<Location> &This);
@@ -513,6 +515,7 @@ private:
   std::map<ir::StmtId, std::set<ir::VarId>> Rebinds; ///< what is assigned within a branch or loop
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
+  mutable std::map<ir::FuncId, bool> Alone;                  ///< lambdas that know only what they are given
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool SettingsKnown = false;
   mutable std::set<ir::ExprId> SetUnderIf;    ///< setters of options under a condition

@@ -98,8 +98,22 @@ const std::set<ir::FuncId> *Interpreter::apart(ir::FuncId F) const {
   return All.empty() ? nullptr : &All;
 }
 
-static bool same(const Value &V) {
-  return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None && V.Funcs.empty();
+/// Whether a lambda knows what it is given and nothing else: what runs it may be passed by.
+bool Interpreter::standsAlone(ir::FuncId F) const {
+  auto [It, New] = Alone.try_emplace(F, apart(F) != nullptr);
+  if (New && P.Code.Functions[F].Body != None)
+    P.forEachExprIn(P.Code.Functions[F].Body, [&, &Stands = It->second](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      const bool Outer = X.Kind == ExprKind::Ref && X.Var != None && P.Code.Vars[X.Var].Function != F;
+      Stands = Stands && !Outer && X.Kind != ExprKind::This;
+    });
+  return It->second;
+}
+
+/// Whether nothing that a function apart from training does with `V` tells ranks from each other.
+bool Interpreter::sameOnAll(const Value &V) const {
+  return V.replicated() && !V.Outside && !V.Iterator && V.Batch == None &&
+         llvm::all_of(V.Funcs, [&](ir::FuncId F) { return standsAlone(F); });
 }
 
 /// What a call gives that leaves everything as it is: it is apart, and all that it is given is the same on all ranks.
@@ -113,11 +127,12 @@ std::optional<Value> Interpreter::passedBy(ir::ExprId E, ir::FuncId F, llvm::Arr
     if (!L)
       return true;
     for (auto It = Current.lower_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
-      if (!same(It->second))
+      if (!sameOnAll(It->second))
         return false;
     return true;
   };
-  if (!All || !llvm::all_of(Values, same) || !llvm::all_of(Places, Within) || !Within(This))
+  auto Same = [&](const Value &V) { return sameOnAll(V); };
+  if (!All || !llvm::all_of(Values, Same) || !llvm::all_of(Places, Within) || !Within(This))
     return std::nullopt;
   auto Once = FollowedOnce.find(F);
   if (All->size() < Many && Once == FollowedOnce.end())
@@ -128,7 +143,8 @@ std::optional<Value> Interpreter::passedBy(ir::ExprId E, ir::FuncId F, llvm::Arr
 
 /// Remembers what a call gave, if the next one with equal values on all ranks gives the same: it can write nowhere.
 void Interpreter::followed(ir::FuncId F, const ir::Expr &X, llvm::ArrayRef<Value> Values, const Value &Result) {
-  if (!apart(F) || !same(Result) || !llvm::all_of(Values, same) || Divergent > 0 || OwnChoices > 0 ||
+  auto Same = [&](const Value &V) { return sameOnAll(V) && V.Funcs.empty(); };
+  if (!apart(F) || !Same(Result) || !llvm::all_of(Values, Same) || Divergent > 0 || OwnChoices > 0 ||
       OutsideChoices > 0)
     return;
   const ir::Function &Fn = P.Code.Functions[F];
