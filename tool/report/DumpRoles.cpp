@@ -27,8 +27,7 @@ public:
     fromRules("AM02", "device");
     models();
     optimizers();
-    for (ir::StmtId S : R.Schedulers)
-      line("scheduler", var(P.Code.Stmts[S].Var), P.Code.Stmts[S].Where);
+    schedulers();
     loaders();
     for (const auto &[E, Dim] : F.Cuts)
       line("batch", named(E) + "that no loader made, shared along dimension " + std::to_string(Dim),
@@ -132,6 +131,18 @@ private:
              Below);
       else
         line("optimizer", var(O.Var) + " (" + P.Code.type(O.Made).Name + ")", whereOf(O.Made), Below);
+    }
+    flush();
+  }
+
+  /// Variables and members that keep one.
+  void schedulers() {
+    for (ir::VarId V = 0; V != P.Code.Vars.size(); ++V) {
+      const ir::Var &X = P.Code.Vars[V];
+      const ir::Type &T = P.Code.typeOf(V);
+      if (T.Kind == TypeKind::Scheduler && !T.Reference && !X.Param && X.Decl.valid() &&
+          P.Code.Files[X.Decl.File].Project && (X.Function == None || F.Reached.count(X.Function)))
+        line("scheduler", var(V) + " (" + T.Name + ")", X.Decl);
     }
     flush();
   }
