@@ -403,7 +403,9 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   const bool Within = withinTensor(LE);
   if (Within)
     eval(LE);
-  write(*L, Result, RE);
+  // A whole tensor isn't made of what is added to it: cut there, it would meet its other rows.
+  const bool Changed = Result.replicated() && P.Code.type(LE).Kind == TypeKind::Tensor;
+  write(*L, Result, Changed ? None : RE);
   if (Within)
     wroteInto(LE, Right, E);
   return Result;
