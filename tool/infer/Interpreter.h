@@ -515,7 +515,7 @@ private:
   std::map<ir::StmtId, std::set<ir::VarId>> Rebinds; ///< what is assigned within a branch or loop
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
-  mutable std::map<ir::FuncId, bool> Alone;                  ///< lambdas that know only what they are given
+  mutable std::map<ir::FuncId, bool> Alone;                 ///< lambdas that know only what they are given
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool SettingsKnown = false;
   mutable std::set<ir::ExprId> SetUnderIf;    ///< setters of options under a condition

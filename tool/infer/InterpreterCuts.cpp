@@ -129,8 +129,9 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
     }
     auto Alias = this->Alias.find(X.Var);
     auto Copy = CutEarly ? Copies.find(X.Var) : Copies.end(); // `auto x = batches[i];`
-    ir::ExprId From = Copy != Copies.end() ? Copy->second
-                                           : assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
+    ir::ExprId From = Copy != Copies.end()
+                          ? Copy->second
+                          : assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);
     if (From == None)
       break;
     const ir::Expr &Made = P.Code.Exprs[From];

@@ -58,11 +58,13 @@ static bool makesFolder(StringRef Name) {
 bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changes(Name) || makesFolder(Name); }
 
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
+  if (!changes(X.Name) && (!makesFolder(X.Name) || Statements.count(E)))
+    return;
   bool Range = X.Name == "std::remove" && X.Args.size() > 1; // of a list's items
-  bool Stream = llvm::any_of(X.Args, [&](ir::ExprId Arg) { // `scripted.save(bytes)` is no file
+  bool Stream = llvm::any_of(X.Args, [&](ir::ExprId Arg) {   // `scripted.save(bytes)` is no file
     return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
   });
-  if (Range || Stream || !P.bodies(X).empty() || !(changes(X.Name) || (makesFolder(X.Name) && !Statements.count(E))))
+  if (Range || Stream || !P.bodies(X).empty())
     return;
   notWhole("its loop changes files", E);
   if (OutsideChoices > 0) { // another process may have changed what the choice looked at
@@ -177,7 +179,8 @@ void Interpreter::readsOutside(const ir::Expr &X) {
     return;
   for (ir::ExprId Arg : Shifts ? llvm::ArrayRef(X.Args).take_back(1) : llvm::ArrayRef(X.Args)) {
     const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)];
-    if (std::optional<Location> L = lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : P.unconverted(Arg)))
+    if (std::optional<Location> L =
+            lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : P.unconverted(Arg)))
       Current[*L].Outside = true;
   }
 }

@@ -36,6 +36,11 @@ struct Program {
 
   /// What an expression gives, without the conversions and constructions of one value around it.
   ir::ExprId unconverted(ir::ExprId E) const;
+  /// Whether a variable or member keeps a scheduler, and isn't another's name.
+  bool keepsScheduler(ir::VarId V) const {
+    const ir::Type &T = Code.typeOf(V);
+    return T.Kind == ir::TypeKind::Scheduler && !T.Reference && !Code.Vars[V].Param;
+  }
 
   void forEachExpr(ir::ExprId E, llvm::function_ref<void(ir::ExprId)> Visit) const;
   void forEachExprIn(ir::StmtId S, llvm::function_ref<void(ir::ExprId)> Visit) const;

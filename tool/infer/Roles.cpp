@@ -339,8 +339,7 @@ void Roles::findOptimizers() {
       const ir::Stmt &X = P.Code.Stmts[S];
       if (X.Kind == StmtKind::Decl) {
         Consider(X.Value, X.Var, F, S);
-        if (P.Code.typeOf(X.Var).Kind == TypeKind::Scheduler && !P.Code.Vars[X.Var].Param &&
-            !P.Code.typeOf(X.Var).Reference)
+        if (P.keepsScheduler(X.Var))
           Schedulers.push_back(S);
       } else if (X.Kind == StmtKind::Expr && X.Value != None) {
         const ir::Expr &E = P.Code.Exprs[X.Value];
@@ -401,52 +400,37 @@ void Roles::findOptimizersPut() {
       StringRef Name = StringRef(X.Name).rsplit("::").second;
       const bool Assigns = X.Kind == ExprKind::Assign && X.Args.size() == 2 && X.Args[0] != None;
       const bool Adds = X.Object != None && (Name == "push_back" || Name == "emplace_back" || Name == "insert");
-      if (ir::ExprId Of = groupedBy(Assigns ? X.Args[0] : Adds ? X.Object : None); Of != None)
-        return regrouped(Call, Of, F, S);
-      bool Appends = Name == "push_back" || Name == "emplace_back";
-      if (X.Kind != ExprKind::Call || X.Object == None || P.Code.Exprs[X.Object].Var == None || X.Args.empty() ||
-          !(Appends || Name == "emplace" || Name == "reset" || Name == "add_param_group"))
-        return;
-      bool Held = P.Code.type(X.Object).Kind == TypeKind::Optimizer; // by a smart pointer, an optional
-      StringRef List = P.Code.type(X.Object).Name;
-      bool Listed =
-          Appends && List.contains("torch::optim::") && !List.contains("ParamGroup") && !List.contains("Options");
-      if (Appends ? !Listed : !Held)
-        return;
+      // Parameters that it is given later, `opt.param_groups()[0].params().push_back(p)`: it is prepared again.
+      ir::ExprId Target = groupedBy(Assigns ? X.Args[0] : Adds ? X.Object : None);
+      const bool Regrouped = Target != None;
+      const bool Appends = !Regrouped && (Name == "push_back" || Name == "emplace_back");
+      if (!Regrouped) {
+        if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() ||
+            !(Appends || Name == "emplace" || Name == "reset" || Name == "add_param_group"))
+          return;
+        bool Held = P.Code.type(X.Object).Kind == TypeKind::Optimizer; // by a smart pointer, an optional
+        StringRef List = P.Code.type(X.Object).Name;
+        bool Listed =
+            Appends && List.contains("torch::optim::") && !List.contains("ParamGroup") && !List.contains("Options");
+        if (Appends ? !Listed : !Held)
+          return;
+        Target = X.Object;
+      }
       OptimizerRole O;
       O.Made = Call;
-      O.Var = P.Code.Exprs[X.Object].Var;
+      O.Var = P.Code.Exprs[Target].Var;
       O.Function = F;
       O.Statement = S;
-      O.Target = X.Object;
+      O.Target = Target;
       O.Appended = Appends;
       for (ir::ExprId Arg : X.Args)
         llvm::append_range(O.Models, modelsIn(Arg, F, 2));
-      if (O.Models.empty())
+      if (O.Var == None || (O.Models.empty() && !Regrouped))
         return;
       for (ir::ExprId Model : O.Models)
         Models.insert(object(Model));
       Optimizers.push_back(std::move(O));
     });
-}
-
-/// Parameters that an optimizer is given later, `opt.param_groups()[0].params().push_back(p)`: it is prepared again.
-void Roles::regrouped(ir::ExprId Call, ir::ExprId Optimizer, ir::FuncId F, ir::StmtId S) {
-  const ir::Expr &X = P.Code.Exprs[Call];
-  OptimizerRole O;
-  O.Made = Call;
-  O.Var = P.Code.Exprs[Optimizer].Var;
-  O.Function = F;
-  O.Statement = S;
-  O.Target = Optimizer;
-  for (ir::ExprId Arg : X.Args)
-    if (Arg != None && Arg != Optimizer)
-      llvm::append_range(O.Models, modelsIn(Arg, F, 2));
-  if (O.Var == None)
-    return;
-  for (ir::ExprId Model : O.Models)
-    Models.insert(object(Model));
-  Optimizers.push_back(std::move(O));
 }
 
 /// Optimizers that are made in the argument of a call, `Trainer t(net, std::make_unique<SGD>(net->parameters(), 0.1))`:

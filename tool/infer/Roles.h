@@ -71,7 +71,6 @@ private:
   void findOptimizers();
   void findOptimizersGiven();
   ir::ExprId groupedBy(ir::ExprId E) const;
-  void regrouped(ir::ExprId Call, ir::ExprId Optimizer, ir::FuncId F, ir::StmtId S);
   void findOptimizersPut();
   void findLoaders();
   void findBackward();

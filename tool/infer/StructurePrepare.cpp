@@ -102,6 +102,7 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
   for (ir::ExprId Model : O.Models)
     Involved.insert(R.object(Model));
   const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
+  const size_t Train = firstTraining(Body, 0);
   auto Add = [&](ir::VarId Scheduler, ir::ExprId Made) { // of this optimizer
     bool Its = false;
     P.forEachExpr(Made, [&](ir::ExprId E) {
@@ -113,10 +114,10 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
   };
   for (const auto &[Field, Value] : Fn.Inits)
     Add(keptScheduler(Field), Value);
-  for (size_t I = 0; I != firstTraining(Body, 0); ++I)
+  for (size_t I = 0; I != Train; ++I)
     Add(assignedScheduler(Body[I]), P.Code.Stmts[Body[I]].Value);
   Prep.Texts["objects"] = llvm::join(Objects, ", ");
-  if (std::optional<size_t> Last = lastTouch(Body, 0, firstTraining(Body, 0), Involved)) {
+  if (std::optional<size_t> Last = lastTouch(Body, 0, Train, Involved)) {
     Prep.Name = "prepare";
     Prep.Nodes["statement"] = P.Code.Stmts[Body[*Last]].Where;
   } else {
@@ -285,9 +286,7 @@ bool Deriver::movesAway(ir::StmtId S, const std::set<ObjectId> &Involved) const 
 
 /// The variable, if it keeps a scheduler of its own.
 ir::VarId Deriver::keptScheduler(ir::VarId V) const {
-  const ir::Type &T = P.Code.typeOf(V);
-  const bool Kept = T.Kind == TypeKind::Scheduler && !T.Reference && !P.Code.Vars[V].Param;
-  return Kept && !StringRef(T.Name).starts_with("std::optional<") ? V : None;
+  return P.keepsScheduler(V) && !StringRef(P.Code.typeOf(V).Name).starts_with("std::optional<") ? V : None;
 }
 
 /// The scheduler that a statement makes: `scheduler_ = std::make_unique<StepLR>(*optimizer_, 1)`.

@@ -139,10 +139,9 @@ private:
   void schedulers() {
     for (ir::VarId V = 0; V != P.Code.Vars.size(); ++V) {
       const ir::Var &X = P.Code.Vars[V];
-      const ir::Type &T = P.Code.typeOf(V);
-      if (T.Kind == TypeKind::Scheduler && !T.Reference && !X.Param && X.Decl.valid() &&
-          P.Code.Files[X.Decl.File].Project && (X.Function == None || F.Reached.count(X.Function)))
-        line("scheduler", var(V) + " (" + T.Name + ")", X.Decl);
+      if (P.keepsScheduler(V) && X.Decl.valid() && P.Code.Files[X.Decl.File].Project &&
+          (X.Function == None || F.Reached.count(X.Function)))
+        line("scheduler", var(V) + " (" + P.Code.typeOf(V).Name + ")", X.Decl);
     }
     flush();
   }
