@@ -36,6 +36,14 @@ TEST(VerifyText, TakesTheLastOfFourDecimals) {
   EXPECT_FALSE(SameText("0.0001", "0.0003", 1e-6));
 }
 
+TEST(VerifyText, TakesTheLastOfSixDigits) {
+  EXPECT_TRUE(SameText("71415.1", "71415", 1e-8));
+  EXPECT_TRUE(SameText("71415.1", "71415.2", 1e-8));
+  EXPECT_FALSE(SameText("71415.1", "71415.3", 1e-8));
+  EXPECT_FALSE(SameText("7141.1", "7141.2", 1e-8));
+  EXPECT_FALSE(SameText("0.001234", "0.001236", 1e-8));
+}
+
 TEST(VerifyText, WantsIntegersAndWordsToBeEqual) {
   EXPECT_FALSE(SameText("100000 rows", "100001 rows", 0.01));
   EXPECT_FALSE(SameText("epoch 1: good", "epoch 1: bad", 0.01));

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <string_view>
 
@@ -85,15 +86,27 @@ double Relative(double a, double b) {
   return std::abs(a - b) / std::max(std::abs(a), std::abs(b));
 }
 
-// What rounding to the printed digits may add. With fewer than four decimals it would hide real differences.
+// Digits without the zeros in front, of a number without an exponent.
+std::size_t SignificantDigits(const std::string& number) {
+  if (number.find_first_of("eE") != std::string::npos) return 0;
+  std::string digits;
+  std::copy_if(number.begin(), number.end(), std::back_inserter(digits),
+               [](unsigned char c) { return std::isdigit(c); });
+  return digits.size() - std::min(digits.find_first_not_of('0'), digits.size());
+}
+
+// What rounding to the printed digits may add. With fewer than four decimals, and fewer than the six digits that a
+// stream prints if nothing else is asked for (of which it drops zeros at the end), it would hide real differences.
 double LastDigit(const std::string& a, const std::string& b) {
   const auto decimals = [](const std::string& number) {
     const std::size_t point = number.find('.');
     return point == std::string::npos || number.find_first_of("eE") != std::string::npos ? 0
                                                                                          : number.size() - point - 1;
   };
-  const std::size_t fewest = std::min(decimals(a), decimals(b));
-  return fewest >= 4 ? 1.001 * std::pow(10.0, -static_cast<double>(fewest)) : 0;
+  const auto [fewest, most] = std::minmax({decimals(a), decimals(b)});
+  const bool six = most > 0 && std::max(SignificantDigits(a), SignificantDigits(b)) >= 6;
+  const std::size_t last = fewest >= 4 ? fewest : six ? most : 0;
+  return last > 0 ? 1.001 * std::pow(10.0, -static_cast<double>(last)) : 0;
 }
 
 std::string Shorten(std::string_view line) {
