@@ -119,7 +119,8 @@ void Interpreter::once() {
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = 0;
+  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = RecomputedChoices = Meetings = 0;
+  ChoiceLoop.clear();
   Assumption.clear();
   Dead = false;
   Recording = true;
@@ -180,6 +181,15 @@ Value Interpreter::part(ir::ExprId E, Value V, size_t Index) const {
   return V;
 }
 
+/// The half of the pair `E` that `Field` names, `drawn.second`, if the pair was made of two in the project.
+const Value *Interpreter::half(ir::ExprId E, ir::VarId Field) const {
+  StringRef Name = Field == None ? "" : StringRef(P.Code.Vars[Field].Name);
+  if (Name != "first" && Name != "second")
+    return nullptr;
+  const std::vector<Value> *Of = partsOf(E);
+  return Of && Of->size() == 2 ? &(*Of)[Name == "second"] : nullptr;
+}
+
 /// Remembers of what a pair or tuple is made.
 void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
   bool Makes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::List || X.Name == "std::make_pair" ||
@@ -221,6 +231,8 @@ Value Interpreter::eval(ir::ExprId E) {
   if (auto It = Standing.find(E); It != Standing.end())
     return Last[E] = It->second;
   Value V = evalRaw(E);
+  asItsOperands(E, P.Code.Exprs[E], V);
+  agreedHere(E, V);
   makeParts(E, P.Code.Exprs[E]);
   if (Together)
     bringTogether(E, V);
@@ -230,12 +242,16 @@ Value Interpreter::eval(ir::ExprId E) {
   if (CutBefore.count(E) && (CutInStep.count(E) || CutElsewhere.count(E)))
     note("unknown-rows", E, V, "is cut for one caller, where another's rows go through that are cut already");
   if (Cuts.count(E) && V.replicated()) {
-    if (V.Outside)
+    if (V.outside())
       note("outside-entropy", E, V, "is a batch that differs between processes");
     const bool InStep = llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
     (InStep ? CutInStep : CutElsewhere).insert(E);
     if (CutInStep.count(E) && CutElsewhere.count(E)) // within what both call
       note("unknown-rows", E, V, "is cut for a training step, where something else goes through whole");
+    if (ForEachRow.count(E))
+      note("assumed-ranks", E, V,
+           "vector comes from a call in each step and is taken to hold a number for each row of the batch; make sure "
+           "that it isn't one for each feature");
     V = rowsCut(E, V, Cuts[E]);
     if (Recording)
       Out.Cuts[E] = Cuts[E];
@@ -297,10 +313,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         eval(X.Object);
       } else if (Made && !lvalue(X.Object)) { // `meter.get().first`
         Value Whole = eval(X.Object);
-        StringRef Field = X.Var == None ? "" : StringRef(P.Code.Vars[X.Var].Name);
-        if (const std::vector<Value> *Parts = partsOf(X.Object); Parts && Parts->size() == 2)
-          if (Field == "first" || Field == "second")
-            return (*Parts)[Field == "second"];
+        if (const Value *Half = half(X.Object, X.Var))
+          return *Half;
         if (!Whole.replicated())
           return Whole;
       }
@@ -319,8 +333,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (X.Object == None)
       return Value::of(Placement::Replicated, E);
     Value Whole = eval(X.Object); // `f().first`
-    if (const std::vector<Value> *Parts = partsOf(X.Object); Parts && Parts->size() == 2 && X.Var != None)
-      return (*Parts)[P.Code.Vars[X.Var].Name == "second"];
+    if (const Value *Half = half(X.Object, X.Var))
+      return *Half;
     return Whole;
   }
   case ExprKind::Unary: {

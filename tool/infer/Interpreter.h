@@ -36,6 +36,7 @@ struct Findings {
   std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
   std::set<ir::ExprId> WholeAddends;                       ///< replicated where they were added up
   std::set<ir::ExprId> WholeHere;                          ///< replicated on some path, asked for or not
+  std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there
   std::map<ir::StmtId, std::vector<Location>> ReduceAfter; ///< accumulators, reduced in place behind their loop
@@ -62,6 +63,8 @@ struct Findings {
   std::set<ir::ExprId> Once;                ///< calls that change files, for one process to make
   std::map<ir::ExprId, ir::ExprId> Awaited; ///< what opens files that are written and read, with the path
   std::set<ir::FuncId> Reached;
+  std::map<ir::ExprId, ir::StmtId> WholeBackwards; ///< of what every rank has whole, with the loop of their steps
+  std::set<ir::StmtId> SharedSteps;                ///< loops with a backward of a rank's part
   bool Trains = false;
   bool SharesOut = false; ///< a model runs on a rank's own rows of what is trained on
   ir::Range TooLarge;     ///< `main`, if the program couldn't be followed to its end
@@ -70,7 +73,8 @@ struct Findings {
   /// `mine` leaves numbers of one rank's own batch as they are.
   bool ambiguous(ir::ExprId E, const std::string &How) const {
     bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
-    return WholeAddends.count(E) || (Sums && WholeHere.count(E)) || (How != "mine" && OwnAddends.count(E));
+    return WholeAddends.count(E) || (!Sums && SumAddends.count(E)) || (Sums && WholeHere.count(E)) ||
+           (How != "mine" && OwnAddends.count(E));
   }
 };
 
@@ -80,8 +84,8 @@ constexpr const char *DropsRows =
 
 /// Whether a coercion of a value that is equal on all ranks gives that value again.
 inline bool keepsWhole(llvm::StringRef How) {
-  return How == "mean" || How == "broadcast" || How == "flag" || How == "max" || How == "min" || How == "all-mean" ||
-         How == "class-weight" || How == "picked-weight";
+  return How == "mean" || How == "broadcast" || How == "agreed" || How == "flag" || How == "max" || How == "min" ||
+         How == "all-mean" || How == "class-weight" || How == "picked-weight";
 }
 
 /// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
@@ -101,6 +105,8 @@ bool drawsNumber(llvm::StringRef Name);
 bool differsOrChanges(llvm::StringRef Name);
 /// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
 bool holdsNumbers(llvm::StringRef Type);
+/// `T<int>` of the rest of a type's name, `T<int>, D>`.
+llvm::StringRef firstArgument(llvm::StringRef Rest);
 /// A tensor, or a list or tuple of them.
 inline bool holdsTensors(const ir::Type &T) {
   return T.Kind == ir::TypeKind::Tensor ||
@@ -132,6 +138,7 @@ private:
     std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
     ir::VarId Row = ir::None;        ///< of Fold: the number of this rank's row
     const State *Entry = nullptr;    ///< in front of it
+    bool Meets = false;              ///< ranks meet in it
     bool Collects = false;           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
     /// What it runs over, batches or rows, is one rank's each time.
     bool ofOneRank() const { return Mode == LoopMode::Whole || Mode == LoopMode::Fold; }
@@ -189,6 +196,7 @@ private:
   ir::ExprId countIn(ir::ExprId E) const;
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
   const std::vector<Value> *partsOf(ir::ExprId E) const;
+  const Value *half(ir::ExprId E, ir::VarId Field) const;
   void makeParts(ir::ExprId E, const ir::Expr &X);
   ir::ExprId assignedBy(const Location &L) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
@@ -237,6 +245,7 @@ private:
   std::pair<ir::VarId, bool> partOfVar(ir::ExprId E) const;
   bool writtenInParts(ir::VarId V);
   void placedBy(ir::ExprId Element);
+  void putAt(ir::ExprId Rows);
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;
   bool isPairOfMap(const ir::Expr &X, const Location &Base) const;
@@ -267,6 +276,7 @@ private:
   bool sharedByWeight(ir::ExprId E);
   bool writesIgnored();
   bool repeatable(ir::ExprId E) const;
+  bool writesByLibrary(const ir::Expr &X) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> addedAt(ir::ExprId E, const ir::Expr &X);
   Value concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
@@ -394,6 +404,27 @@ private:
   const std::set<ir::ExprId> &awaitedFiles() const;
   void opensFile(ir::ExprId E);
 
+  // Floats that every rank computes for itself (InterpreterExact.cpp)
+  void rounded(const ir::Expr &X, const OperationRow &Row, const Operands &In, Value &Result);
+  void asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V);
+  void underRecomputed(Value &V) const;
+  bool leavesOthers(ir::StmtId S) const;
+  void agreeOnChoice(ir::ExprId E, Value &V);
+  void agreedHere(ir::ExprId E, Value &V);
+  void decidesByNoise(ir::ExprId E, const Value &V);
+  void dropsOut(Value &V) const;
+  bool isMeeting(const ir::Expr &X) const;
+  /// Runs what the condition `E` decides about.
+  template <typename Fn> void choosing(ir::ExprId E, const Value &C, Fn Run) {
+    const bool Recomputed = C.recomputed();
+    const int Met = Meetings;
+    RecomputedChoices += Recomputed;
+    Run();
+    RecomputedChoices -= Recomputed;
+    if (Recomputed && Meetings != Met)
+      Restart |= MetUnder.insert(E).second;
+  }
+
   // Rows that meet all others (InterpreterTogether.cpp)
   Value allOf(ir::ExprId E, Value V);
   void bringTogether(ir::ExprId E, Value &V);
@@ -430,6 +461,7 @@ private:
   int rankIndexed(const ir::Expr &X, int Rank) const;
   bool startsAtConstant(ir::ExprId E) const;
   bool besideRows(const Value &V, const Value &Local) const;
+  bool besideUnknown(ir::ExprId E, const Value &V, const Value &Local, const Loop &Step) const;
   void cutCarried(const State &Head);
   bool cutBatch(const Value &V);
   bool ownRowsOf(ir::ExprId E);
@@ -484,12 +516,15 @@ private:
   std::vector<ir::FuncId> Stack;
   std::map<ir::FuncId, Value> Assumption; ///< what functions that call themselves return there
   int Depth = 0;
-  int OwnChoices = 0; ///< conditions of this rank's own batch around here
-  int Tries = 0;      ///< try blocks around here
-  int Wholes = 0;     ///< calls of `accelerator.whole` around here
-  int Threads = 0;    ///< functions around here that another thread runs
-  int NoGrads = 0;    ///< guards against gradients around here
-  int Divergent = 0;  ///< how many conditions around here differ between ranks
+  int OwnChoices = 0;        ///< conditions of this rank's own batch around here
+  int Tries = 0;             ///< try blocks around here
+  int Wholes = 0;            ///< calls of `accelerator.whole` around here
+  int Threads = 0;           ///< functions around here that another thread runs
+  int NoGrads = 0;           ///< guards against gradients around here
+  int RecomputedChoices = 0; ///< conditions around here that were recomputed, and that ranks haven't agreed on
+  int Meetings = 0;          ///< how often ranks met so far
+  std::map<ir::ExprId, ir::StmtId> ChoiceLoop; ///< `Value::Choice`, with the loop around it
+  int Divergent = 0;                           ///< how many conditions around here differ between ranks
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
   uint64_t Steps = 0;                   ///< of all rounds
@@ -524,14 +559,19 @@ private:
   std::map<ir::ExprId, ir::FuncId> GathersIn; ///< the innermost function around it that can be given all rows
   std::set<ir::FuncId> WholeArguments;        ///< functions whose arguments are brought together where they are called
   std::set<ir::FuncId> GatheredArguments;     ///< functions that are given all rows of a batch
-  std::set<ir::ExprId> Assigned;              ///< right-hand sides of assignments that outlive their step
-  std::map<ir::ExprId, unsigned> Cuts;        ///< whole values of which each rank takes its rows, along a dimension
-  std::set<ir::ExprId> Turned;                ///< of Cuts: it is known along which
-  bool Evaluates = false;                     ///< a module was last told to `eval()`, not to `train()`
-  std::set<Location> Carried;                 ///< this rank's rows outlive the step there
-  std::set<ir::ExprId> OwnRows;               ///< whole values with the rows of the loader's batch in hand
-  std::set<ir::StmtId> CutLoops;              ///< whose steps train on them
-  std::map<std::string, uint32_t> Names;      ///< of `Value::Rows`
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> GatheredTexts; ///< where their arguments are written
+  std::set<ir::ExprId> AgreedOn;                                    ///< choices that ranks agree on where they are made
+  std::set<ir::ExprId> NotThere;                                    ///< choices that not all ranks come to
+  std::set<ir::ExprId> MetUnder;                                    ///< recomputed conditions under which ranks meet
+  std::set<ir::ExprId> Assigned;         ///< right-hand sides of assignments that outlive their step
+  std::map<ir::ExprId, unsigned> Cuts;   ///< whole values of which each rank takes its rows, along a dimension
+  std::set<ir::ExprId> Turned;           ///< of Cuts: it is known along which
+  bool Evaluates = false;                ///< a module was last told to `eval()`, not to `train()`
+  std::set<Location> Carried;            ///< this rank's rows outlive the step there
+  std::set<ir::ExprId> ForEachRow;       ///< of Cuts: vectors that are taken to hold a number for each row
+  std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
+  std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
+  std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::set<uint32_t> Windows;                 ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number

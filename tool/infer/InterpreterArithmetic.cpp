@@ -155,8 +155,14 @@ Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
     note("divergent-branch", X.Args[0], C,
          "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
   C = nonLinear(C, X.Args[0], "decided on");
+  if (MetUnder.count(X.Args[0]))
+    agreeOnChoice(X.Args[0], C);
   Divergent += Differs;
-  Value T = eval(X.Args[1]), F = eval(X.Args[2]);
+  Value T, F;
+  choosing(X.Args[0], C, [&] {
+    T = eval(X.Args[1]);
+    F = eval(X.Args[2]);
+  });
   Divergent -= Differs;
   if (Differs && P.Code.type(E).Kind != TypeKind::Void)
     return Value::unknown("is chosen by a value that differs between ranks", E);
@@ -179,9 +185,12 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   }
   Value L = eval(X.Args[0]);
   // `ready && train(x)`: what stands behind runs where this rank's own value says so.
-  const bool Differs = (X.Name == "&&" || X.Name == "||") && differs(L);
+  const bool Decides = X.Name == "&&" || X.Name == "||", Differs = Decides && differs(L);
+  if (MetUnder.count(X.Args[0]))
+    agreeOnChoice(X.Args[0], L);
   Divergent += Differs;
-  Value Rt = eval(X.Args[1]);
+  Value Rt;
+  choosing(X.Args[0], Decides ? L : Value(), [&] { Rt = eval(X.Args[1]); });
   Divergent -= Differs;
   if (X.Name == ",")
     return Rt;
@@ -234,6 +243,9 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
   if (Recording && AddendExpr != None && Addend.Kind == Placement::Replicated)
     Out.WholeAddends.insert(AddendExpr);
+  // A ghost's row is left out of a step's part, and nothing of what steps have added up.
+  if (Recording && AddendExpr != None && Addend.Kind == Placement::Partial && !Addend.Fresh)
+    Out.SumAddends.insert(AddendExpr);
   if (Recording && AddendExpr != None && Addend.Kind == Placement::Own)
     Out.OwnAddends.insert(AddendExpr);
   const Loop *Batches = nullptr;
@@ -341,6 +353,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   }
   std::optional<Location> L = lvalue(LE);
   if (X.Name == "=") {
+    putAt(LE);
     if (std::optional<Value> Extreme = L && !ofContainer(LE) ? extreme(*L, RE) : std::nullopt) {
       write(*L, *Extreme, RE);
       return *Extreme;
@@ -348,6 +361,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     if (ir::ExprId Addend = L && ofStep(*L) ? addedTo(*L, RE) : None; Addend != None) { // `loss = loss + …` of a row
       eval(RE);
       Value Sum = accumulate(*L, Last[Addend], Addend, E);
+      takeFlags(Sum, Last[RE]);
       write(*L, Sum, RE);
       return Sum;
     }
@@ -403,6 +417,9 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   const bool Within = withinTensor(LE);
   if (Within)
     eval(LE);
+  takeFlags(Result, Right);
+  if (auto Before = Current.find(*L); Before != Current.end())
+    takeFlags(Result, Before->second);
   // A whole tensor isn't made of what is added to it: cut there, it would meet its other rows.
   const bool Changed = Result.replicated() && P.Code.type(LE).Kind == TypeKind::Tensor;
   write(*L, Result, Changed ? None : RE);

@@ -97,10 +97,17 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
-  bool Agreed = C.Outside && (FilesDecide || R.reachesBackward(Id) || leavesStep(Id) || sets(Id));
+  bool Agreed = C.outside() && (FilesDecide || R.reachesBackward(Id) || leavesStep(Id) || sets(Id));
   if (Agreed)
     agree(S.Value, C);
-  llvm::SaveAndRestore Choice(OutsideChoices, OutsideChoices + (C.Outside && !Agreed));
+  llvm::SaveAndRestore Choice(OutsideChoices, OutsideChoices + (C.outside() && !Agreed));
+  if (C.recomputed() || C.Noisy) {
+    const bool Parts = R.reachesBackward(Id) || leavesOthers(Then) || leavesOthers(Else);
+    if (Parts || MetUnder.count(S.Value))
+      agreeOnChoice(S.Value, C);
+    if (Parts)
+      decidesByNoise(S.Value, C);
+  }
   bool Differs = false, OwnChoice = C.Kind == Placement::Own;
   if (OwnChoice) {
     // Of this rank's own batch: folds under it are folds of its batches.
@@ -123,11 +130,14 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   }
   Divergent += Differs;
   OwnChoices += OwnChoice;
-  State Before = Current;
-  exec(Then);
-  State AfterThen = std::exchange(Current, Before);
-  bool ThenDead = std::exchange(Dead, false);
-  exec(Else);
+  State Before = Current, AfterThen;
+  bool ThenDead = false;
+  choosing(S.Value, C, [&] {
+    exec(Then);
+    AfterThen = std::exchange(Current, Before);
+    ThenDead = std::exchange(Dead, false);
+    exec(Else);
+  });
   bool ElseDead = Dead;
   Dead = ThenDead && ElseDead;
   if (!ThenDead && !ElseDead)
@@ -153,15 +163,19 @@ void Interpreter::execSwitch(ir::StmtId Id) {
     note(R.reachesBackward(Id) ? "divergent-training" : "divergent-branch", S.Value, C,
          "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
   }
+  if (C.recomputed() && (MetUnder.count(S.Value) || R.reachesBackward(Id) || leavesOthers(Id)))
+    agreeOnChoice(S.Value, C);
   Divergent += Differs;
   State Before = Current;
   Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, false, {}, {}});
-  for (ir::StmtId Child : S.Children) {
-    // Any of them may be jumped to, or fallen into.
-    Current = Dead ? Before : joined(Current, Before);
-    Dead = false;
-    exec(Child);
-  }
+  choosing(S.Value, C, [&] {
+    for (ir::StmtId Child : S.Children) {
+      // Any of them may be jumped to, or fallen into.
+      Current = Dead ? Before : joined(Current, Before);
+      Dead = false;
+      exec(Child);
+    }
+  });
   State After = Dead ? Before : joined(Current, Before);
   for (const State &Exit : Loops.back().Exits)
     After = joined(After, Exit);

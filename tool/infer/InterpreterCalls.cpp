@@ -125,6 +125,7 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args)
       if (Arg != None && Arg != Into)
         intoModel(Arg, eval(Arg));
+  Meetings += isMeeting(X);
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
   if (drawsNumber(X.Name) && llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; }))
@@ -246,8 +247,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       TypeKind Kind = P.Code.type(X.Args[I]).Kind;
       const ir::Expr &To = P.Code.Exprs[X.Args[I]];
       // `x.to(torch::Device(torch::kCUDA, 0))` becomes this rank's where it stands, and stays.
-      bool Numbered = (To.Kind == ExprKind::Construct && To.Args.size() == 2) ||
-                      To.Name == "accelerate::Accelerator::device";
+      bool Numbered =
+          (To.Kind == ExprKind::Construct && To.Args.size() == 2) || To.Name == "accelerate::Accelerator::device";
       if (I == 0 && (Kind == TypeKind::Device || Kind == TypeKind::DeviceType) && !Numbered &&
           !StringRef(To.Name).ends_with("kCPU"))
         Device = true;
@@ -284,14 +285,14 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
           note("divergent-training", E, Loss, "decides on a loss of which every rank has its own");
         return Loss;
       } else
-        demandReplicated(Arg, V, "given to a scheduler");
+        V = demandReplicated(Arg, V, "given to a scheduler"), agreeOnChoice(Arg, V);
     }
     notWhole("its loop steps", E);
     if (Divergent > 0)
       note("divergent-training", E, Value(), "steps where not every rank comes along");
     return Value::of(Placement::Replicated, E);
   }
-  if (X.Kind == ExprKind::Call && (X.Object == None || Name.starts_with("torch::jit::")))
+  if (X.Kind == ExprKind::Call && (X.Object == None || Name.starts_with("torch::jit::") || writesByLibrary(X)))
     changesFiles(E, X);
   if (Name == "torch::load" && X.Args.size() > 1)
     agreeOnPath(X.Args[1]);
@@ -345,6 +346,12 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     note("unsupported-backward", E, V, "makes a graph of the gradients (`create_graph`), which are all ranks'");
   if (V.replicated() && !Ours && cutBatch(V))
     return;
+  auto Step = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Trains; });
+  const ir::StmtId Steps = Step == Loops.rend() ? None : Step->Statement;
+  if (V.replicated())
+    Out.WholeBackwards[E] = Steps;
+  else
+    Out.SharedSteps.insert(Steps);
   if (V.replicated() || V.Kind == Placement::Mean) {
     if (Recording && !Ours)
       Out.Backwards[E] = "mean";

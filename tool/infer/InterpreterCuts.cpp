@@ -78,6 +78,50 @@ bool Interpreter::filledByNumber(ir::VarId V) const {
   });
 }
 
+/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
+bool Interpreter::isBatchSize(ir::ExprId E) const {
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
+  for (const auto &[Object, Role] : R.Loaders)
+    for (ir::ExprId Made : Role.Made)
+      for (size_t I = P.Code.Exprs[Made].Args.size() > 1; I < P.Code.Exprs[Made].Args.size(); ++I) { // behind its data
+        bool Same = false;
+        std::set<ir::ExprId> Others; // `options.workers(2)`
+        P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
+          const ir::Expr &Y = P.Code.Exprs[Sub];
+          if (StringRef Called = StringRef(Y.Name).rsplit("::").second;
+              Y.Kind == ExprKind::Call && llvm::is_contained({"workers", "max_jobs", "timeout"}, Called))
+            for (ir::ExprId Number : Y.Args)
+              P.forEachExpr(Number, [&](ir::ExprId Part) { Others.insert(Part); });
+        });
+        P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
+          if (Others.count(Sub))
+            return;
+          const ir::Expr &Y = P.Code.Exprs[Sub];
+          if (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field)
+            Same |= (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var == X->Var;
+          else if (X->Kind == ExprKind::Literal)
+            Same |= Y.Kind == ExprKind::Literal && Y.Name == X->Name && P.Code.type(Sub).Kind == TypeKind::Integer;
+        });
+        if (Same)
+          return true;
+      }
+  return false;
+}
+
+/// Whether a pair or tuple holds lists of numbers beside tensors: those would be cut with it, and what they count or
+/// pick isn't.
+static bool holdsBoth(StringRef Type) {
+  if (!Type.consume_front("std::pair<") && !Type.consume_front("std::tuple<"))
+    return false;
+  for (StringRef One = firstArgument(Type); !One.empty(); One = firstArgument(Type)) {
+    if (!One.contains("at::Tensor"))
+      return true;
+    Type = Type.drop_front(One.end() - Type.begin()).ltrim();
+    Type.consume_front(",");
+  }
+  return false;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
@@ -112,6 +156,13 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
     }
     if (X.Kind != ExprKind::Ref || X.Var == None || writtenInParts(X.Var))
       break;
+    // What a lambda has captured is its maker's.
+    if (const ir::FuncId Of = P.Code.Vars[X.Var].Function; Of != None && Of != Frames[At].Function)
+      for (size_t I = At; I-- > 0;)
+        if (Frames[I].Function == Of) {
+          At = I;
+          break;
+        }
     const ir::Function &Fn = P.Code.Functions[Frames[At].Function];
     auto Param = llvm::find(Fn.Params, X.Var);
     if (Param != Fn.Params.end()) {
@@ -137,7 +188,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
     const ir::Expr &Made = P.Code.Exprs[From];
     bool InStep = At > Step.Frame || Inside.contains(Made.Where);
     TypeKind Kind = P.Code.type(From).Kind;
-    bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Container;
+    bool Sliceable = Kind == TypeKind::Tensor || Kind == TypeKind::Example ||
+                     (Kind == TypeKind::Container && !holdsBoth(P.Code.type(From).Name));
     bool Declared = Made.Kind == ExprKind::Construct && Made.Args.empty(); // and filled later
     Declared |= Made.Kind == ExprKind::Construct && Made.Args.size() == 1 && Made.Args[0] != None &&
                 P.Code.Exprs[Made.Args[0]].Kind == ExprKind::List; // `std::vector<torch::Tensor> v{x, y};`

@@ -146,6 +146,7 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   }
   if (Collective && Divergent > 0)
     return false;
+  Meetings += Collective;
   if (Recording) {
     CoercedIn[E] = Frames.back().Function;
     for (const Frame &F : Frames)

@@ -33,7 +33,8 @@ static std::string turned(const Value &From, const Value &To) {
   }
 }
 
-/// The operand of `E` that explains its placement: one with the same source, else any that isn't whole.
+/// The operand of `E` that explains its placement: one with the same source, else any that isn't whole. Noise of what
+/// is whole is explained by a noisy one.
 ir::ExprId Interpreter::blamed(ir::ExprId E, const Value &V) const {
   const ir::Expr &X = P.Code.Exprs[E];
   std::vector<ir::ExprId> Operands;
@@ -45,8 +46,11 @@ ir::ExprId Interpreter::blamed(ir::ExprId E, const Value &V) const {
   ir::ExprId Found = None;
   for (ir::ExprId Operand : Operands) {
     auto It = Operand == None || Operand == E ? Last.end() : Last.find(Operand);
-    if (It == Last.end() || It->second.replicated())
+    const bool Noise = V.Noisy && V.replicated();
+    if (It == Last.end() || (Noise ? !It->second.Noisy : It->second.replicated()))
       continue;
+    if (Noise)
+      return Operand;
     if (It->second.Source == V.Source)
       return Operand;
     if (Found == None)
@@ -69,18 +73,23 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
   std::set<ir::ExprId> Seen;
   ir::ExprId At = E;
   Value Now = V;
-  for (int I = 0; I != Longest && At != None && At != V.Source && Seen.insert(At).second; ++I) {
+  const bool Noise = V.Noisy && V.replicated();
+  for (int I = 0; I != Longest && At != None && (Noise || At != V.Source) && Seen.insert(At).second; ++I) {
     const ir::Expr &X = P.Code.Exprs[At];
     ir::ExprId Next = None;
     std::string What;
     if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None) {
-      Next = Now.AssignedBy;
+      Next = Now.AssignedBy == None && Noise ? Now.Source : Now.AssignedBy;
       if (Next != None)
         What = "`" + P.Code.Vars[X.Var].Name + "` gets it here";
     } else {
       Next = blamed(At, Now);
     }
     auto It = Next == None ? Last.end() : Last.find(Next);
+    if (Noise && (It == Last.end() || !It->second.Noisy)) {
+      Step(At, "random numbers are drawn here");
+      break;
+    }
     if (It == Last.end())
       break;
     if (What.empty() && At != E)
@@ -92,7 +101,7 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
   }
   const ir::Range &Use = P.Code.Exprs[E].Where; // the finding itself tells it
   llvm::erase_if(Back, [&](const Evidence &S) { return S.Where.File == Use.File && S.Where.Line == Use.Line; });
-  if (V.Source != None && V.Source != E) {
+  if (V.Source != None && V.Source != E && !Noise) {
     const ir::Range &Born = P.Code.Exprs[V.Source].Where;
     llvm::erase_if(Back, [&](const Evidence &S) { return S.Where.File == Born.File && S.Where.Line == Born.Line; });
     if (Born.valid())

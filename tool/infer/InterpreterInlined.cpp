@@ -101,9 +101,22 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       if (T && Sums && (!T->Reference || T->Const))
         Whole.insert(I);
     }
-    if (OnlyLooks && T && (!T->Reference || T->Const) && gatherable(Arg, V)) {
+    const ir::Range &Written = P.Code.Exprs[Arg].Where;
+    const std::tuple Text(Written.File, Written.Begin, Written.End);
+    const bool Looks = OnlyLooks && T && (!T->Reference || T->Const);
+    // One text calls several: what one of them is given all rows for, the others are given too.
+    if (GatheredTexts.count(Text) && gatherable(Arg, V)) {
+      if (Looks)
+        Restart |= GatheredArguments.insert(F).second;
+      else
+        note("ambiguous-placement", Arg, V,
+             "is needed whole by one of the functions that are called here, and `" + Fn.Name +
+                 "` takes this rank's rows");
+    }
+    if (Looks && gatherable(Arg, V)) {
       Gathers |= Divergent == 0 && !GatheredArguments.count(F);
       if (GatheredArguments.count(F) && gathered(Arg, V)) {
+        GatheredTexts.insert(Text);
         V = Value::of(Placement::Replicated, Arg);
         Whole.insert(I); // a tensor of its own
       }

@@ -230,7 +230,7 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
 }
 
 /// `T<int>` of the rest of `std::unique_ptr<T<int>, D>`.
-static StringRef firstArgument(StringRef Rest) {
+StringRef firstArgument(StringRef Rest) {
   int Depth = 0;
   return Rest
       .take_until([&](char C) {
@@ -254,7 +254,9 @@ Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, c
     Operands In;
     In.Values = In.Tensors = Inputs;
     In.Maker = Module;
-    return apply(E, Call, *Row, In);
+    Value Result = apply(E, Call, *Row, In);
+    rounded(Call, *Row, In, Result);
+    return Result;
   }
   StringRef Template = Class.split('<').first; // functions know theirs without its arguments: what all of them do
   std::optional<Value> Own;

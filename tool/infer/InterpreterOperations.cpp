@@ -12,26 +12,6 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
-/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
-bool Interpreter::isBatchSize(ir::ExprId E) const {
-  const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
-  for (const auto &[Object, Role] : R.Loaders)
-    for (ir::ExprId Made : Role.Made)
-      for (ir::ExprId Arg : P.Code.Exprs[Made].Args) {
-        bool Same = false;
-        P.forEachExpr(Arg, [&](ir::ExprId Sub) {
-          const ir::Expr &Y = P.Code.Exprs[Sub];
-          if (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field)
-            Same |= (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var == X->Var;
-          else if (X->Kind == ExprKind::Literal)
-            Same |= Y.Kind == ExprKind::Literal && Y.Name == X->Name && P.Code.type(Sub).Kind == TypeKind::Integer;
-        });
-        if (Same)
-          return true;
-      }
-  return false;
-}
-
 //===----------------------------------------------------------------------===//
 // Operands
 //===----------------------------------------------------------------------===//
@@ -166,16 +146,21 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   if (In.Exprs.empty() && Given > 0)
     return Value::nothing(E); // nobody comes here with nothing in it
   bool Into = InPlace && X.Object != None && R.ofModel(X.Object);
+  // `torch::full({}, double(rows))`: a number that a tensor is filled with is that of all ranks.
+  const StringRef Plain = StringRef(X.Name).rsplit("::").second;
+  const size_t Filler = Plain == "full" || Plain == "full_like" ? 1 : 0;
+  const bool Fills = (Filler == 1 || Plain == "fill_") && X.Kind == ExprKind::Call && X.Args.size() > Filler;
   for (ir::ExprId Operand : In.Exprs) {
     In.Values.push_back(eval(Operand));
     Value &V = In.Values.back();
     const ir::Type &T = P.Code.type(Operand);
+    if (Fills && Operand == X.Args[Filler] && V.reducible() && T.Kind != TypeKind::Tensor)
+      V = demandReplicated(P.unconverted(Operand), V, "what a tensor is filled with");
     // What isn't linear computes with the whole.
     bool Linear = Row.Kind == Operation::Contract && (Row.Of.Linear || Row.Of.Affine);
     bool Computes = Row.Kind == Operation::RowWise || Row.Kind == Operation::AlongDim ||
                     Row.Kind == Operation::OverDim || Row.Kind == Operation::Windows ||
-                    Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss ||
-                    Row.Kind == Operation::Contract;
+                    Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss || Row.Kind == Operation::Contract;
     if (Computes && !Linear && brought(V, Operand)) {
       Value Whole = Value::of(Placement::Replicated, Operand);
       Whole.Trained = V.Trained;
@@ -203,6 +188,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     return Value::of(Placement::Replicated, E);
   std::optional<Value> Astray = picksAstray(E, X, Row, In);
   Value Result = Astray ? *Astray : ofPicks(E, X, In, apply(E, X, Row, In));
+  rounded(X, Row, In, Result);
   Result.Batch = None;
   Result.Iterator = false;
   if (Into && Result.replicated()) { // `w.sub_(rate * w.grad())` is the model's as before
@@ -505,7 +491,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (StringRef(X.Name).contains("dropout") || StringRef(X.Name).contains("rrelu")) {
       if (Local)
         note("dropout", E, First, "drops out at random");
-      Result.Outside |= Result.replicated() && !Evaluates; // each rank draws from a stream of its own
+      dropsOut(Result);
       return Result;
     }
     if (Local && First.Dim == 0 && Divergent == 0 && In.Exprs.size() > 0 &&
@@ -515,6 +501,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       drawn(E, /*Rows=*/true);
     } else if (Local) {
       drawsForRows(E, X, First);
+      Result.Noisy = true;
     }
     if (!Local)
       notWhole("it draws random numbers", E);
@@ -588,7 +575,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::NoiseModule:
     if (Local)
       note("dropout", E, First, "drops out at random");
-    Result.Outside |= Result.replicated() && !Evaluates;
+    dropsOut(Result);
     return Result;
   case Operation::Container:
   case Operation::Wrapper:

@@ -57,9 +57,41 @@ static bool makesFolder(StringRef Name) {
 
 bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changes(Name) || makesFolder(Name); }
 
+/// A library's `image.write(path)`, `plot::save("loss.png")`: what is called so and is given a name of a file writes
+/// it.
+bool Interpreter::writesByLibrary(const ir::Expr &X) const {
+  StringRef Name = X.Name;
+  for (const char *Known : {"std::", "torch::", "at::", "c10::", "caffe2::", "accelerate::"})
+    if (Name.starts_with(Known))
+      return false;
+  StringRef Called = Name.substr(Name.rfind(':') + 1);
+  const bool Writes = Called.starts_with_insensitive("write") || Called.starts_with_insensitive("save") ||
+                      Called.starts_with_insensitive("export");
+  if (X.Kind != ExprKind::Call || !Name.contains("::") || !Writes || !P.bodies(X).empty() || P.callee(X) != None)
+    return false;
+  if (X.Object != None && (P.Code.type(X.Object).Kind != ir::TypeKind::Unknown || P.Code.type(X.Object).Own))
+    return false;
+  return llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+    if (Arg == None)
+      return false;
+    StringRef Type = P.Code.type(Arg).Name;
+    return P.Code.type(Arg).Kind == ir::TypeKind::String || Type.starts_with("std::basic_string") ||
+           Type.starts_with("std::string") || Type.contains("filesystem::path") || Type.starts_with("char");
+  });
+}
+
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
-  if (!changes(X.Name) && (!makesFolder(X.Name) || Statements.count(E)))
+  const bool Library = writesByLibrary(X);
+  if (!Library && !changes(X.Name) && (!makesFolder(X.Name) || Statements.count(E)))
     return;
+  if (Library) {
+    for (ir::ExprId Arg : X.Args)
+      if (Arg != None)
+        demandReplicated(Arg, eval(Arg), "written to a file");
+    if (X.Object != None)
+      if (Value Of = eval(X.Object); !Of.replicated() && Of.Kind != Placement::Own)
+        note("rank-local-use", X.Object, Of, "is written to a file, but is " + inWords(Of));
+  }
   bool Range = X.Name == "std::remove" && X.Args.size() > 1; // of a list's items
   bool Stream = llvm::any_of(X.Args, [&](ir::ExprId Arg) {   // `scripted.save(bytes)` is no file
     return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
@@ -67,6 +99,14 @@ void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   if (Range || Stream || !P.bodies(X).empty())
     return;
   notWhole("its loop changes files", E);
+  const ir::Type &Gives = P.Code.type(E);
+  if (Library && Gives.Kind != ir::TypeKind::Void && !Gives.number()) { // no result that ranks can send each other
+    note("one-process", E, Value(),
+         "writes a file, and each rank the same one: let the main process alone do so, "
+         "`if (accelerator.is_main_process())`");
+    return;
+  }
+  ++Meetings;
   if (OutsideChoices > 0) { // another process may have changed what the choice looked at
     FilesDecide = Restart = true;
     return;
@@ -83,7 +123,7 @@ static bool isEngine(StringRef Type) {
 
 /// Has the ranks agree on what the main process has.
 void Interpreter::agree(ir::ExprId E, const Value &V) {
-  if (!V.Outside || !V.replicated() || !Recording)
+  if (!V.outside() || !V.replicated() || !Recording)
     return;
   bool Flag = false; // maybe atomic, or volatile
   P.forEachExpr(E, [&](ir::ExprId Sub) { Flag |= setBeside().count(P.Code.Exprs[Sub].Var) != 0; });
@@ -141,7 +181,7 @@ void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
 void Interpreter::agreeOnPath(ir::ExprId Path) {
   const Value V = eval(Path);
   StringRef Type = P.Code.type(Path).Name;
-  if (!V.Outside || !V.replicated() || !Recording || Divergent > 0 || !Type.starts_with("std::") ||
+  if (!V.outside() || !V.replicated() || !Recording || Divergent > 0 || !Type.starts_with("std::") ||
       !Type.contains("string"))
     return;
   Out.Coercions.try_emplace(Path, "broadcast");
@@ -167,7 +207,7 @@ void Interpreter::writesOutside(const ir::Expr &X) {
     if (Stream.Kind == ExprKind::Ref && StringRef(P.Code.typeOf(Stream.Var).Name).contains("stringstream"))
       OutsideStreams.insert(Stream.Var);
   } else if (std::optional<Location> L = lvalue(To))
-    Current[*L].Outside = true;
+    Current[*L].Equal = Strength::Outside;
 }
 
 /// What is read from a stream or file of the system's entropy, `in.read(reinterpret_cast<char*>(&seed), sizeof seed)`.
@@ -181,7 +221,7 @@ void Interpreter::readsOutside(const ir::Expr &X) {
     const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)];
     if (std::optional<Location> L =
             lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : P.unconverted(Arg)))
-      Current[*L].Outside = true;
+      Current[*L].Equal = Strength::Outside;
   }
 }
 
@@ -189,23 +229,23 @@ void Interpreter::readsOutside(const ir::Expr &X) {
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
   if (X.Kind == ExprKind::Call && (isOutside(X.Name) || isQuery(X.Name))) {
-    V.Outside = true;
+    V.Equal = Strength::Outside;
     for (ir::ExprId Arg : X.Args) // `gettimeofday(&now, nullptr)`, `gethostname(name, sizeof name)`
       if (const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)]; isOutside(Name))
         if (std::optional<Location> L = lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : Arg))
-          Current[*L].Outside = true;
+          Current[*L].Equal = Strength::Outside;
     return;
   }
   if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Binary)
     ofOneProcess(E, X);
   if (X.Kind == ExprKind::Literal && (Name.contains("/dev/urandom") || Name.contains("/dev/random")))
-    V.Outside = true;
+    V.Equal = Strength::Outside;
   bool Stream = X.Kind == ExprKind::Ref && P.Code.type(E).Kind == ir::TypeKind::FileStream;
   auto Opened = Stream ? Current.find(Location{X.Var, {}}) : Current.end();
   bool Beside = (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && Threads == 0 && setBeside().count(X.Var);
   if (Beside || (X.Kind == ExprKind::Ref && OutsideStreams.count(X.Var)) ||
-      (Opened != Current.end() && Opened->second.Outside)) {
-    V.Outside = true;
+      (Opened != Current.end() && Opened->second.outside())) {
+    V.Equal = Strength::Outside;
     return;
   }
   if ((X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct) &&
@@ -230,14 +270,14 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
       if (StringRef(P.Code.type(Arg).Name).contains("std::random_device"))
         if (const ir::Expr &Begin = P.Code.Exprs[P.unconverted(X.Args[0])]; Begin.Object != None)
           if (std::optional<Location> L = lvalue(Begin.Object))
-            Current[*L].Outside = true;
+            Current[*L].Equal = Strength::Outside;
   // `uniform(device)`: a draw of a distribution, straight from the system's entropy
-  bool Any = X.Object != None && Last[X.Object].Outside;
+  bool Any = X.Object != None && Last[X.Object].outside();
   for (ir::ExprId Arg : X.Args)
     Any |= X.Kind == ExprKind::Call && Arg != None && P.Code.type(E).number() &&
            StringRef(P.Code.type(Arg).Name) == "std::random_device";
   for (ir::ExprId Arg : X.Args) {
-    if (Arg == None || !Last[Arg].Outside)
+    if (Arg == None || !Last[Arg].outside())
       continue;
     if (Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name))
       agree(Arg, Last[Arg]);
@@ -247,7 +287,7 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   if (Any)
     writesOutside(X), readsOutside(X);
   if (Any && V.replicated() && X.Kind != ExprKind::Assign)
-    V.Outside = true;
+    V.Equal = Strength::Outside;
 }
 
 } // namespace migrate

@@ -75,6 +75,18 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
   return Sum;
 }
 
+/// `table.index({rows}) = values`: where a table that all ranks have is set by a batch's rows, all of them tell where.
+void Interpreter::putAt(ir::ExprId Rows) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Rows)];
+  std::optional<Location> L =
+      X.Kind == ExprKind::Call && X.Name == "at::Tensor::index" && X.Object != None ? lvalue(X.Object) : std::nullopt;
+  if (!L || !outer(*L) || !eval(X.Object).replicated())
+    return;
+  for (ir::ExprId Item : indexItems(X))
+    if (Item = P.unconverted(Item); P.Code.type(Item).Kind == TypeKind::Tensor)
+      demandReplicated(Item, eval(Item), "used as an index");
+}
+
 /// Whether all rows of a tensor are equal: `torch::ones({batch_size})`.
 bool Interpreter::filled(ir::ExprId E) const {
   for (int Hops = 0; Hops != 8 && E != None; ++Hops) {

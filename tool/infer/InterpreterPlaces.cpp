@@ -314,6 +314,9 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
   for (Location At = L;; At.Path.pop_back()) {
     if (auto It = Current.find(At); It != Current.end()) {
       Value V = It->second;
+      if (V.replicated() && At.Path.size() + 1 == L.Path.size()) // of a pair that a call returned
+        if (const Value *Half = half(V.AssignedBy, L.Path.back()))
+          return *Half;
       if (V.Kind != Placement::Escaped)
         return V;
       if (keepWhole(V))
@@ -425,6 +428,7 @@ bool Interpreter::keepWhole(const Value &V) {
 
 void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
   V.AssignedBy = From;
+  underRecomputed(V);
   if (Divergent > 0 && V.Kind != Placement::Own && V.Kind != Placement::Sharded)
     V = Value::unknown(SetApart, From);
   forget(L); // fields that were known one by one are overwritten with the whole

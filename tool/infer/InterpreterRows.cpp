@@ -86,7 +86,19 @@ bool Interpreter::besideRows(const Value &V, const Value &Local) const {
     return false;
   if (V.Rank >= 0 && Local.Rank >= 0)
     return V.Rank == Local.Rank && !Uncounted.count(V.Rows);
-  return Windows.count(V.Rows) != 0 && V.Rank != 1;
+  return Windows.count(V.Rows) != 0 && (V.Rank != 1 || Local.Least <= 1);
+}
+
+/// A vector beside rows of which the number of dimensions isn't known, `weight * error`: numbers for the rows, or for
+/// features. What a function of the project's gives in each step is taken for the former, which a remark tells.
+bool Interpreter::besideUnknown(ir::ExprId E, const Value &V, const Value &Local, const Loop &Step) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (V.Rank != 1 || V.Rows <= NoRows || V.Trained || Local.Rank >= 0 || Local.Dim != 0 || X.Kind != ExprKind::Ref)
+    return false;
+  ir::ExprId From = assignedBy({X.Var, {}});
+  From = From == None ? None : P.unconverted(From);
+  return From != None && P.Code.Exprs[From].Kind == ExprKind::Call && !P.bodies(P.Code.Exprs[From]).empty() &&
+         P.Code.Stmts[Step.Statement].Where.contains(P.Code.Exprs[From].Where);
 }
 
 /// The extent of the first dimension of a whole result.
@@ -171,6 +183,14 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     if (Name == "index" ? !startsAtConstant(E) : Items.size() > 1 && !Dim(1))
       Windows.insert(Window);
     return Window;
+  }
+  // Parts of a whole have as many rows as equal parts of what has the same.
+  if (llvm::is_contained({"split", "chunk", "tensor_split", "split_with_sizes"}, Name) && First > NoRows &&
+      (Items.size() < 2 || Dim(1) == 0)) {
+    std::string Sizes;
+    for (ir::ExprId Arg : X.Args)
+      Sizes += (Arg == None ? "" : spelled(Arg)) + ";";
+    return named("c:" + std::to_string(First) + Name.str() + Sizes);
   }
   if (Kind == Reduced)
     return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
@@ -420,9 +440,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   bool Module = Op && !Loss && StringRef(X.Name).ends_with("::forward");
   std::vector<ir::ExprId> Operands = operandsOf(X);
 
-  bool Leaf =
-      (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) &&
-      !R.InputCalls.count(E) && !isPoint();
+  bool Leaf = (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) &&
+              !R.InputCalls.count(E) && !isPoint();
   Result.Trained = Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
                    (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
                     llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
@@ -489,6 +508,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
           Restart |= OwnRows.insert(Operands[I]).second;
         else if (ir::ExprId At = cutPoint(Operands[I], *Step); !cut(At, Step->Statement))
           cut(Operands[I], Step->Statement);
+      } else if (Step && Beside && besideUnknown(Operands[I], V, *Local, *Step)) {
+        Restart |= ForEachRow.insert(Operands[I]).second;
+        cut(Operands[I], Step->Statement);
       } else if (Step && Beside && InHand && Uncounted.count(V.Rows) && V.Rank > 0 && V.Rank == Local->Rank &&
                  Local->Dim == 0) {
         // As many rows as the batch, or one: told where it runs.

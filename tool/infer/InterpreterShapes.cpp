@@ -379,6 +379,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     // Generators that draw as many numbers as each rank has rows part ways, whatever happens to the numbers.
     Value Extent = *llvm::find_if(In.Values, [](const Value &V) { return V.reducible(); });
     drawsForRows(E, X, Extent);
+    Result.Noisy = true;
   }
   if (Draws && Result.Kind == Placement::Sharded) {
     // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
@@ -393,6 +394,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
       drawn(E, /*Rows=*/true);
     } else {
       drawsForRows(E, X, Result);
+      Result.Noisy = true;
     }
   }
   return Result;

@@ -63,7 +63,7 @@ bool Interpreter::sameState(const State &A, const State &B) const {
 void Interpreter::markEscaped(int BodyDepth) {
   for (auto &[L, V] : Current) {
     auto Declared = Depths.find(L.Root);
-    if (V.Kind == Placement::Sharded && Carried.count(L))
+    if (V.Kind == Placement::Sharded && Carried.count(L) && V.Batch == None) // a state, no earlier batch
       continue;
     if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
@@ -301,11 +301,26 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       Current[Location{V, Field.Path}] = Value;
 }
 
+/// Whether a variable is another name for an object of the project's, whose fields may change meanwhile: a pointer, or
+/// a reference to one or to the object.
+static bool namesObject(const ir::Type &T) {
+  StringRef Name = T.Name;
+  const bool Smart = Name.consume_front("std::unique_ptr<") || Name.consume_front("std::shared_ptr<");
+  const bool Points = Smart || Name.consume_back("*");
+  static const char *const Numbers[] = {"float", "double", "bool",         "char",
+                                        "int",   "long",   "unsigned int", "unsigned long"};
+  const bool Data = Name.contains("at::Tensor") ||
+                    llvm::is_contained(Numbers, Name.take_until([](char C) { return C == ',' || C == '>'; }).rtrim());
+  return (Points && !Data) || (T.Reference && (T.Own || T.Kind == TypeKind::Module));
+}
+
 /// One pass over a loop's condition, body and increment.
 void Interpreter::loopBody(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   Loop &L = Loops.back();
   L.Nexts.clear();
+  const int Met = Meetings;
+  Value Decides;
   if (S.Kind == StmtKind::RangeFor) {
     Depths[S.Var] = Depth;
     unname(S.Var);
@@ -329,7 +344,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
         note("row-loop", S.Value, Item, rowLoop(Id));
       if (P.Taught.isLoader(P.Code.type(S.Value).Name)) { // a batch of a loader that was taught
         Filled.insert(Item.Rows = named("l:" + spelled(S.Value)));
-      } else if (const ir::Type &T = P.Code.typeOf(S.Var); T.Reference && !T.Const && writesTo(S.Children[0], S.Var)) {
+      } else if (const ir::Type &T = P.Code.typeOf(S.Var);
+                 namesObject(T) || (T.Reference && !T.Const && writesTo(S.Children[0], S.Var))) {
         if (std::optional<Location> L = lvalue(S.Value)) {
           Alias[S.Var] = *L;
           Elements.insert(S.Var);
@@ -352,18 +368,26 @@ void Interpreter::loopBody(ir::StmtId Id) {
       LoopCondition = Outside;
       if (Loops.back().Trains || FilesDecide)
         agree(S.Value, C);
+      if (Loops.back().Trains || MetUnder.count(S.Value)) {
+        agreeOnChoice(S.Value, C);
+        decidesByNoise(S.Value, C);
+      }
+      Decides = C;
       if (C.Kind == Placement::Extent || C.Kind == Placement::Sharded || C.Kind == Placement::Unknown)
         note("row-loop", S.Value, C, rowLoop(Id));
     }
-    exec(S.Children[2]);
-    for (State &Next : Loops.back().Nexts) {
-      Current = Dead ? Next : joined(Current, Next);
-      Dead = false;
-    }
-    Loops.back().Nexts.clear();
-    if (Loops.back().Mode != LoopMode::Fold)
-      exec(S.Children[1]);
+    choosing(S.Value, Decides, [&] {
+      exec(S.Children[2]);
+      for (State &Next : Loops.back().Nexts) {
+        Current = Dead ? Next : joined(Current, Next);
+        Dead = false;
+      }
+      Loops.back().Nexts.clear();
+      if (Loops.back().Mode != LoopMode::Fold)
+        exec(S.Children[1]);
+    });
   }
+  Loops.back().Meets |= Meetings != Met;
   for (State &Next : Loops.back().Nexts) {
     Current = Dead ? Next : joined(Current, Next);
     Dead = false;
@@ -393,6 +417,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
       Out.Whole.insert(Object);
     }
   }
+  Meetings += L.Loader != None;
   if (CutLoops.count(Id) && L.Loader == None)
     L.Mode = LoopMode::Rows;
   else if (L.Loader == None && folds(Id, L))
@@ -434,6 +459,10 @@ void Interpreter::execLoop(ir::StmtId Id) {
   }
   bool EndsDead = Dead;
   Dead = false;
+  if (Loops.back().Mode == LoopMode::Rows && Loops.back().Loader != None && !EndsDead)
+    for (auto &[Kept, V] : Entry) // a loader has a batch, so that what is set in each step isn't an earlier loop's
+      if (auto Last = Current.find(Kept); V.Kind == Placement::Escaped && Last != Current.end())
+        V = Last->second;
   State After = EndsDead ? Entry : joined(Entry, Current);
   for (const State &Exit : Loops.back().Exits)
     After = joined(After, Exit);

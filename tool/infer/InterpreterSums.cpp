@@ -122,7 +122,9 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       if (!llvm::is_contained(Places, L))
         Places.push_back(L);
     }
+    const bool Noisy = V.Noisy;
     V = Value::of(Placement::Replicated, V.Source);
+    V.Noisy = Noisy;
   }
 }
 

@@ -15,6 +15,7 @@ namespace migrate {
 
 /// Remembers for what a draw is made, or a loss weighted, and by which calls.
 void Interpreter::drawn(ir::ExprId E, bool Rows) {
+  ++Meetings; // what they have in common goes on
   if (!Recording || Wholes > 0)
     return;
   std::vector<ir::ExprId> Calls;

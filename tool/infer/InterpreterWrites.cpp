@@ -12,6 +12,7 @@ namespace migrate {
 
 /// What is written to a parameter, a buffer or a gradient, or tells an optimizer how to step, is the same on all ranks.
 void Interpreter::intoModel(ir::ExprId From, const Value &V) {
+  ++Meetings; // in what they train
   if (V.reducible() || V.Kind == Placement::Own)
     demandReplicated(From, V, "written to what is trained");
   else if (!V.replicated())
@@ -47,8 +48,11 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
     if (Part.Kind == Placement::Unknown)
       wroteInto(X.Object, Result, E);
   } else if (L) {
-    if (Row.Kind == Operation::Scatter && Result.replicated()) // written in part, its shape stays
+    if ((Row.Kind == Operation::Scatter || Row.Kind == Operation::AlongDim) && Result.replicated() &&
+        In.Values[0].replicated()) { // written in part, its shape stays
       Result.takeRank(In.Values[0]);
+      Result.Rows = In.Values[0].Rows;
+    }
     write(*L, Result, E);
     wroteInto(X.Object, Result, E); // of which it is a view
   } else if (!Result.replicated() || In.Values[0].Kind == Placement::Unknown) {

@@ -18,12 +18,27 @@ void addEdges(Value &To, const Value &From) { addTo(To.Edges, From.Edges); }
 
 void addFuncs(Value &To, const Value &From) { addTo(To.Funcs, From.Funcs); }
 
+void weaken(Value &To, const Value &From) {
+  To.Noisy |= From.Noisy;
+  if (From.Equal == Strength::Exact)
+    return;
+  To.Choice = To.Equal == Strength::Exact || To.Choice == From.Choice ? From.Choice : ir::None;
+  To.Equal = std::max(To.Equal, From.Equal);
+}
+
+void takeFlags(Value &To, const Value &From) {
+  if (To.replicated() && From.replicated())
+    weaken(To, From);
+  else
+    To.Noisy |= From.Noisy;
+}
+
 void joinRows(Value &To, const Value &From) {
   if (To.Rows != From.Rows)
     To.Rows = 0;
   To.Trained |= From.Trained;
   To.AllRows |= From.AllRows;
-  To.Outside |= From.Outside;
+  weaken(To, From);
   addEdges(To, From);
 }
 
@@ -32,7 +47,9 @@ void takeRows(Value &To, const Value &A, const Value &B) {
   To.Edges = A.Edges;
   To.Trained = A.Trained;
   To.AllRows = A.AllRows;
-  To.Outside = A.Outside;
+  To.Equal = A.Equal;
+  To.Noisy = A.Noisy;
+  To.Choice = A.Choice;
   joinRows(To, B);
 }
 
@@ -99,11 +116,11 @@ Value join(const Value &A, const Value &B) {
   return V;
 }
 
-std::string toString(const Value &V) {
+static std::string kindOf(const Value &V) {
   switch (V.Kind) {
   case Placement::Zero:
   case Placement::Replicated:
-    return "R";
+    return V.outside() ? "R outside" : V.Equal == Strength::Recomputed ? "R recomputed" : "R";
   case Placement::Sharded:
     return V.Woven ? "W" : "S(" + std::to_string(V.Dim) + ")" + (V.Picked ? " picked" : "");
   case Placement::Extent:
@@ -123,6 +140,8 @@ std::string toString(const Value &V) {
   }
   return "U";
 }
+
+std::string toString(const Value &V) { return kindOf(V) + (V.Noisy ? " noisy" : ""); }
 
 std::string inWords(const Value &V) {
   switch (V.Kind) {

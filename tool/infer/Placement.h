@@ -27,6 +27,13 @@ enum class Placement : uint8_t {
   Unknown,    ///< none of these
 };
 
+/// How equal a replicated value is.
+enum class Strength : uint8_t {
+  Exact,      ///< bit for bit: integers, constants, what ranks sent each other
+  Recomputed, ///< floats that each rank computed for itself, which may differ in the last bit on unlike hosts
+  Outside,    ///< from outside the program, a clock, the system's entropy: each rank has its own
+};
+
 /// Where the rows of a batch that no loader made could be cut: a whole value that meets one of the model's.
 struct Edge {
   ir::ExprId At = ir::None;   ///< the expression whose value would be cut
@@ -60,7 +67,8 @@ struct Value {
   bool Woven = false;                    ///< Sharded: merged from dimensions of which the rows' isn't the first
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
-  bool Outside = false;                  ///< whole, but from outside the program: a clock, the system's entropy
+  Strength Equal = Strength::Exact;      ///< of what is whole
+  bool Noisy = false;                    ///< drawn by the same law as the original's, with other numbers
   bool Trained = false;                  ///< whole, and computed with a model's parameters
   bool AllRows = false;                  ///< whole, and made of rows that were brought together
   bool Nothing = false;                  ///< of Zero: an optional that holds nothing
@@ -69,6 +77,7 @@ struct Value {
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
   uint32_t Batch = ir::None;        ///< a batch, or a field of it, as the loader of this object handed it out
   std::vector<ir::FuncId> Funcs;    ///< of a lambda, a pointer to a function: what it may be
+  ir::ExprId Choice = ir::None;     ///< Recomputed: where floats became the integer or flag that it comes from
   ir::ExprId Source = ir::None;     ///< where the placement was born, for evidence
   ir::ExprId AssignedBy = ir::None; ///< the right-hand side that a variable got it from
   std::string Why;                  ///< of Unknown
@@ -124,6 +133,13 @@ struct Value {
   }
 
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
+  bool outside() const { return Equal == Strength::Outside; }
+  bool recomputed() const { return replicated() && Equal == Strength::Recomputed; }
+  /// Ranks have agreed on it.
+  void makeExact() {
+    Equal = Strength::Exact;
+    Choice = ir::None;
+  }
   /// A number or tensor that a collective can make replicated.
   bool reducible() const {
     return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent ||
@@ -134,8 +150,9 @@ struct Value {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
            Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && AllRows == O.AllRows &&
-           Rows == O.Rows && Edges == O.Edges && Outside == O.Outside && Largest == O.Largest && Running == O.Running &&
-           Listed == O.Listed && Picked == O.Picked && Nothing == O.Nothing && Funcs == O.Funcs;
+           Rows == O.Rows && Edges == O.Edges && Equal == O.Equal && Noisy == O.Noisy && Choice == O.Choice &&
+           Largest == O.Largest && Running == O.Running && Listed == O.Listed && Picked == O.Picked &&
+           Nothing == O.Nothing && Funcs == O.Funcs;
   }
 };
 
@@ -145,13 +162,18 @@ void addEdges(Value &To, const Value &From);
 void addFuncs(Value &To, const Value &From);
 /// Gives `To` what two values that it is made of know of their rows, edges and origin.
 void takeRows(Value &To, const Value &A, const Value &B);
+/// As little equal, and as noisy, as both.
+void weaken(Value &To, const Value &From);
+/// The same of what was computed with `From`: only what is whole is more or less equal.
+void takeFlags(Value &To, const Value &From);
 /// Adds what `From` knows of them to what `To` knows.
 void joinRows(Value &To, const Value &From);
 
 /// The least placement that both have; Unknown if there is none.
 Value join(const Value &A, const Value &B);
 
-/// `R`, `S(0)`, `W` (rows, woven with others' places), `P`, `A`, … as `--dump=placements` prints it.
+/// `R`, `R recomputed`, `S(0)`, `W` (rows, woven with others' places), `P`, `A noisy`, … as `--dump=placements` prints
+/// it.
 std::string toString(const Value &V);
 /// The same for messages.
 std::string inWords(const Value &V);

@@ -15,6 +15,8 @@ namespace migrate {
 static std::string factOf(const std::string &How) {
   if (How == "broadcast")
     return "outside-value";
+  if (How == "agreed")
+    return "recomputed-value";
   if (How == "flag")
     return "outside-flag";
   return How == "class-weight" || How == "picked-weight" ? How : "metric-" + How;
@@ -108,7 +110,10 @@ void Deriver::metrics() {
   for (const auto &[E, How] : F.Coercions) {
     if (!keepsWhole(How) && F.ambiguous(E, How)) {
       Fact A = factAt("ambiguous-placement", "place", E);
-      A.Texts["what"] = "needs `" + How + "` on one path, and is equal on all ranks on another";
+      A.Texts["what"] =
+          "needs `" + How + "` on one path, and is " +
+          (F.SumAddends.count(E) && !F.WholeAddends.count(E) ? "a sum over several steps" : "equal on all ranks") +
+          " on another";
       Out.add(std::move(A));
       continue;
     }
@@ -392,6 +397,10 @@ void Deriver::refusals() {
     N.Nodes["place"] = expr(F.Backwards.begin()->first).Where;
     Out.add(std::move(N));
   }
+  if (Shared) // one training of several
+    for (const auto &[E, Steps] : F.WholeBackwards)
+      if (!F.SharedSteps.count(Steps))
+        Out.add(factAt("not-shared", "place", E));
 }
 
 } // namespace migrate

@@ -252,16 +252,25 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
 /// The name that a structured binding gives a part of `Whole`. Of a copy, it is all there is of that part.
 ir::VarId Lowering::bindingOf(const BindingDecl *B, const VarDecl *Whole) {
   ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
-  if (!Whole->getType()->isReferenceType() && !B->getType().isNull())
+  if (B->getType().isNull())
+    return Part;
+  if (!Whole->getType()->isReferenceType())
     Out.Vars[Part].Type = typeId(B->getType().getNonReferenceType());
+  else if (memberOf(B)) // `auto& [sum, rows] = meter`: names of its members
+    Out.Vars[Part].Type = typeId(Ctx.getLValueReferenceType(B->getType()));
   return Part;
+}
+
+/// The member that a structured binding names, of an object of the project's.
+const FieldDecl *Lowering::memberOf(const BindingDecl *B) {
+  const auto *Member = dyn_cast_or_null<MemberExpr>(B->getBinding() ? B->getBinding()->IgnoreImplicit() : nullptr);
+  return Member && ownRecord(Member->getBase()->getType()) ? dyn_cast<FieldDecl>(Member->getMemberDecl()) : nullptr;
 }
 
 /// What a name in `auto [loss, count] = step();` stands for, if that is an object of the project's.
 ir::ExprId Lowering::fieldOf(ir::VarId Whole, const BindingDecl *B) {
-  const auto *Member = dyn_cast_or_null<MemberExpr>(B->getBinding() ? B->getBinding()->IgnoreImplicit() : nullptr);
-  const auto *Field = Member ? dyn_cast<FieldDecl>(Member->getMemberDecl()) : nullptr;
-  if (!Field || !ownRecord(Member->getBase()->getType()))
+  const FieldDecl *Field = memberOf(B);
+  if (!Field)
     return None;
   ir::Expr Of, Part;
   Of.Kind = ExprKind::Ref;

@@ -65,6 +65,7 @@ private:
   const clang::CXXRecordDecl *ownRecord(clang::QualType T);
   void keep(ir::ExprId Id, clang::QualType T);
   ir::VarId bindingOf(const clang::BindingDecl *B, const clang::VarDecl *Whole);
+  const clang::FieldDecl *memberOf(const clang::BindingDecl *B);
   ir::ExprId fieldOf(ir::VarId Whole, const clang::BindingDecl *B);
   std::string usrOf(const clang::Decl *D);
 

@@ -4,6 +4,8 @@
 
 using namespace llvm;
 using migrate::ir::ExprKind;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
 
 namespace migrate {
 
@@ -24,14 +26,28 @@ void dumpPlacements(const Program &P, const Findings &F, const Project &Tree, co
     Places.try_emplace({Path, Where.Line}, Where);
     Lines[{Path, Where.Line, Where.Column, Name}] = std::move(What);
   };
+  auto Type = [](const Value &V) {
+    return toString(V) +
+           (V.Rank > 0 || (V.Rank == 0 && !V.replicated()) ? " of " + std::to_string(V.Rank) + " dimensions" : "") +
+           (V.Kind == Placement::Unknown && !V.Why.empty() ? ": " + V.Why : "");
+  };
+  // What is whole is told of what holds numbers; models and the like are one on all ranks.
+  auto Data = [&](ir::VarId Var, const Value &V) {
+    const ir::Type &T = P.Code.typeOf(Var);
+    return !P.Code.Vars[Var].Name.empty() &&
+           (!V.replicated() || T.number() || T.Kind == TypeKind::Tensor || T.Kind == TypeKind::Container);
+  };
+  for (const ir::Stmt &S : P.Code.Stmts)
+    if (S.Kind == StmtKind::Decl && S.Var != ir::None && S.Value != ir::None && P.Code.Vars[S.Var].Decl.valid())
+      if (auto It = F.Types.find(S.Value); It != F.Types.end() && Data(S.Var, It->second))
+        Put(P.Code.Vars[S.Var].Decl, P.Code.Vars[S.Var].Name, Type(It->second));
   for (const auto &[E, V] : F.Types) {
     const ir::Expr &X = P.Code.Exprs[E];
-    if ((X.Kind != ExprKind::Ref && X.Kind != ExprKind::Assign) || !X.Where.valid() || X.Var == ir::None ||
-        V.replicated())
-      continue;
-    Put(X.Where, P.Code.Vars[X.Var].Name,
-        toString(V) + (V.Rank >= 0 ? " of " + std::to_string(V.Rank) + " dimensions" : "") +
-            (V.Kind == Placement::Unknown && !V.Why.empty() ? ": " + V.Why : ""));
+    // What is assigned is told where it is named.
+    const ir::Expr &Named = X.Kind == ExprKind::Assign ? P.Code.Exprs[X.Args[0]] : X;
+    if ((Named.Kind == ExprKind::Ref || Named.Kind == ExprKind::Field) && Named.Where.valid() &&
+        Named.Var != ir::None && Data(Named.Var, V))
+      Put(Named.Where, P.Code.Vars[Named.Var].Name, Type(V));
   }
   for (const auto &[E, How] : F.Coercions)
     if (const ir::Range &Where = P.Code.Exprs[E].Where; Where.valid())

@@ -204,6 +204,8 @@ class Tensor : public TensorBase {
   Tensor eq(const Scalar& other) const;
   Tensor ne(const Scalar& other) const;
   Tensor pow(const Scalar& exponent) const;
+  Tensor norm(const Scalar& p = 2) const;
+  Tensor repeat(IntArrayRef repeats) const;
   Tensor view(IntArrayRef size) const;
   Tensor reshape(IntArrayRef size) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
@@ -299,6 +301,7 @@ using Dtype = at::ScalarType;
 
 Tensor zeros(at::IntArrayRef size, at::TensorOptions options = {});
 Tensor ones(at::IntArrayRef size, at::TensorOptions options = {});
+Tensor linspace(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::TensorOptions options = {});
 Tensor full(at::IntArrayRef size, const at::Scalar& value, at::TensorOptions options = {});
 Tensor rand(at::IntArrayRef size, at::TensorOptions options = {});
 Tensor randn(at::IntArrayRef size, at::TensorOptions options = {});
