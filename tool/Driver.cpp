@@ -192,6 +192,7 @@ private:
     std::vector<std::string> Owned = {
         Identity,
         Configured->digest(),
+        Tree->HomeDir,
         Tree->SourceRoot,
         Tree->BuildDir,
         Tree->DiffRoot,

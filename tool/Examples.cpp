@@ -151,7 +151,7 @@ private:
   std::optional<Result> migrate(ArrayRef<Case> Which, StringRef Folder, const UnitCommand &Command,
                                 const ParseOptions &Parsing, const std::string &Identity, raw_ostream &Said) {
     Project Tree;
-    Tree.SourceRoot = Tree.DiffRoot = Folder.str();
+    Tree.HomeDir = Tree.SourceRoot = Tree.DiffRoot = Folder.str();
     for (const Case &C : Which) {
       if (!write(C.Path, C.Text))
         return std::nullopt;

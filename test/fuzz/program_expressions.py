@@ -256,4 +256,5 @@ class Expressions:
                          f"x.size(0) < {self.batch}", f"x.size(0) == {self.batch}",
                          lambda: f"!({self.number(0)} < {self.constant()})",
                          lambda: f"{self.number(0)} > {self.constant()} && {self.integer()} > 1",
-                         lambda: f"{self.integer()} % 2 == 0", lambda: f"std::isfinite({self.number(1)})")
+                         lambda: f"{self.integer()} % 2 == 0", lambda: f"std::isfinite({self.number(1)})",
+                         *([self.by_weights] if self.in_loop else []))

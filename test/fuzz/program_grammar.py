@@ -4,6 +4,7 @@ import random
 import re
 
 from program_batches import Batches
+from program_decisions import Decisions
 from program_expressions import Expressions
 from program_text import Case, Part
 
@@ -18,7 +19,7 @@ class Accumulator:
         return Part(f"{self.type} {self.name} = {self.initial};")
 
 
-class Grammar(Batches, Expressions):
+class Grammar(Batches, Decisions, Expressions):
     def __init__(self, rng, number):
         super().__init__(rng)
         self.number_of_case = number
@@ -356,7 +357,7 @@ class Grammar(Batches, Expressions):
             clip = [Part(f"auto {name} = torch::nn::utils::clip_grad_norm_({self.parameters}, 1.0);"),
                     self.show("norm", name)]
         step = [Part("optimizer.step();")]
-        how = self.pick((6, "plain"), "accumulate", "two", "guarded")
+        how = self.pick((6, "plain"), "accumulate", "two", "guarded", "normed")
         if how == "accumulate":
             return [Part(self.pick("(loss / 2).backward();", "loss.backward();")),
                     Part("if (steps % 2 == 1) {", [*clip, *step, Part("optimizer.zero_grad();")])]
@@ -364,6 +365,8 @@ class Grammar(Batches, Expressions):
             return [zero, Part("loss.backward({}, /*retain_graph=*/true);"),
                     Part(f"auto other = {self.outlined(self.scalar(), 'torch::Tensor')} + 0.0 * out.sum();"),
                     Part("(0.3 * other).backward();"), *clip, *step]
+        if how == "normed":
+            return [zero, Part("loss.backward();"), *self.after_norm(step)]
         if how == "guarded":
             return [zero, Part(f"if ({self.condition()}) {{", [Part("loss.backward();"), *clip, *step])]
         return [zero, Part("loss.backward();"), *clip, *step]
@@ -391,24 +394,6 @@ class Grammar(Batches, Expressions):
                 else:
                     parts.append(self.show(self.name("m"), value))
         return parts
-
-    def decisions(self, numbers):
-        if not numbers or self.chance(0.5):
-            return []
-        value = self.rng.choice(numbers)
-        kind = self.pick("best", "rate", "stop", "patience", "history")
-        if kind == "best":
-            return [Part(f"if ({value} < best) {{", [Part(f"best = {value};"), Part("++improved;")])]
-        if kind == "rate":
-            return [Part(f"if ({value} > {self.constant()}) {{", [
-                Part("for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() / 2);")])]
-        if kind == "stop":
-            return [Part(f"if ({value} < {self.constant()}) break;")]
-        if kind == "history":
-            return [Part(f"history.push_back({value});")]
-        return [Part(f"const double metric{self.fresh} = {value};"),
-                Part(f"if (metric{self.fresh} < best - 1e-3) {{", [Part(f"best = metric{self.fresh};")]),
-                Part("else if (++improved > 1) {", [Part("break;")])]
 
     def evaluation(self):
         saved = self.numbers, self.integers, self.scalars
@@ -506,9 +491,6 @@ class Grammar(Batches, Expressions):
 
     # --- where an epoch stands
 
-    def prefixed(self, expression):
-        return re.sub(r"(?<![\w.:])(net|w|v|b)\b", self.prefix + r"\1", expression) if self.prefix else expression
-
     def arranged(self, setup, models, state, epoch, numbers, after):
         """The run's text: an epoch in its loop, in a function, in a lambda, or in a class with the state as members."""
         self.prefix = ""
@@ -551,6 +533,8 @@ class Grammar(Batches, Expressions):
             Part(f"{self.model_type} net;"), Part(f"torch::optim::{self.optimizer_type} optimizer;"), *variables], "};"))
         self.prefix = "trainer."
         setup = [part for part in setup if part not in models] + [Part("Trainer trainer;")]
+        for sub in (sub for part in decide for sub in part.all()):
+            sub.head = self.prefixed(sub.head)
         for part in setup + decide:
             for sub in part.all():
                 sub.head = re.sub(r"(?<![\w.:])(optimizer|improved)\b(?!\.param_groups\(\)\w)", r"trainer.\1", sub.head)

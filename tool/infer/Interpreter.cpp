@@ -40,7 +40,7 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
 Findings Interpreter::run() {
   // Each restart takes one more decision, of which there are finitely many; the bound is a safety net.
   for (int Round = 0; Round != 256; ++Round) {
-    std::map<uint32_t, std::string> Kept = std::move(Out.Kept);
+    std::map<uint32_t, Evidence> Kept = std::move(Out.Kept);
     Out = Findings();
     Out.Kept = std::move(Kept);
     Restart = false;
@@ -87,10 +87,16 @@ void Interpreter::wholeArguments() {
       Restart = true;
   }
   // What both a loop of all ranks and one of each rank's own batches run can't have a collective in it.
-  for (const auto &[E, How] : Out.Coercions)
-    if (How != "share" && How != "mine" && OfOneRank.count(E) && !Restart)
+  for (const auto &[E, How] : Out.Coercions) {
+    auto Apart = How == "share" || How == "mine" || Restart ? OfOneRank.end() : OfOneRank.find(E);
+    if (Apart == OfOneRank.end())
+      continue;
+    if (Apart->second != None)
+      notShared(Apart->second, "ranks meet in what it calls", E);
+    else
       note("ambiguous-placement", E, Out.Types[E],
            "needs `" + How + "` on one path, and is of one rank's own batch on another");
+  }
 }
 
 void Interpreter::once() {
@@ -119,7 +125,8 @@ void Interpreter::once() {
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = RecomputedChoices = Meetings = 0;
+  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = Meetings = 0;
+  RecomputedChoices.clear();
   ChoiceLoop.clear();
   Assumption.clear();
   Dead = false;
@@ -132,10 +139,10 @@ void Interpreter::once() {
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
     Depths[V] = 0;
   // No rank has met another yet: whatever differs here can't be agreed on.
-  Divergent = 1;
+  Divergent = Globals = true;
   for (const auto &[Global, Init] : P.Code.Globals)
     Current[Location{Global, {}}] = eval(Init);
-  Divergent = 0;
+  Divergent = Globals = false;
   exec(P.Code.Functions[P.Main].Body);
 }
 
@@ -272,8 +279,9 @@ Value Interpreter::eval(ir::ExprId E) {
     Out.Types[E] = V;
     if (WholeHere)
       Out.WholeHere.insert(E);
-    if (ofOneRank())
-      OfOneRank.insert(E);
+    if (auto Apart = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.ofOneRank(); });
+        Apart != Loops.rend())
+      OfOneRank[E] = Apart->Mode == LoopMode::Whole ? Apart->Loader : None;
   }
   return V;
 }

@@ -45,7 +45,7 @@ struct Findings {
   std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
   std::set<uint32_t> Unmoved;                     ///< loaders whose batches are used where they were read
   std::set<uint32_t> Whole;                       ///< loaders shared out by whole batches
-  std::map<uint32_t, std::string> Kept;           ///< evaluation loaders left whole on every rank, and why
+  std::map<uint32_t, Evidence> Kept;              ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
   std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
@@ -139,6 +139,7 @@ private:
     ir::VarId Row = ir::None;        ///< of Fold: the number of this rank's row
     const State *Entry = nullptr;    ///< in front of it
     bool Meets = false;              ///< ranks meet in it
+    std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to leave it early
     bool Collects = false;           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
     /// What it runs over, batches or rows, is one rank's each time.
     bool ofOneRank() const { return Mode == LoopMode::Whole || Mode == LoopMode::Fold; }
@@ -157,6 +158,7 @@ private:
     ir::ExprId Call = ir::None;    ///< that it was entered by
     bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
     std::vector<Value> Given = {}; ///< the arguments' values
+    std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to return early
   };
 
   void once();
@@ -199,6 +201,7 @@ private:
   const Value *half(ir::ExprId E, ir::VarId Field) const;
   void makeParts(ir::ExprId E, const ir::Expr &X);
   ir::ExprId assignedBy(const Location &L) const;
+  ir::ExprId behindCommas(ir::ExprId E) const;
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
   static bool gathers(const Value &V) {
@@ -218,7 +221,7 @@ private:
   std::vector<Evidence> evidence(ir::ExprId E, const Value &V) const;
   ir::ExprId blamed(ir::ExprId E, const Value &V) const;
   void notWhole(const std::string &Why, ir::ExprId E);
-  void notShared(uint32_t Loader, const std::string &Why);
+  void notShared(uint32_t Loader, const std::string &Why, ir::ExprId E);
 
   // Places (InterpreterPlaces.cpp)
   /// Where an expression's value lies, if it has a place: what is written there is read there.
@@ -278,6 +281,9 @@ private:
   bool repeatable(ir::ExprId E) const;
   bool writesByLibrary(const ir::Expr &X) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
+  std::optional<Location> behind(ir::ExprId Iterator);
+  void writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn);
+  void meetsAlone(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> addedAt(ir::ExprId E, const ir::Expr &X);
   Value concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                      const Dimensions &Dims, const Arguments &Args);
@@ -408,20 +414,31 @@ private:
   void rounded(const ir::Expr &X, const OperationRow &Row, const Operands &In, Value &Result);
   void asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V);
   void underRecomputed(Value &V) const;
-  bool leavesOthers(ir::StmtId S) const;
+  bool picksRows(ir::ExprId E) const;
+  struct Jumps;
+  Jumps jumpsOf(ir::StmtId S) const;
+  bool leavesOthers(ir::StmtId S);
+  void leftBy(ir::StmtId S, const Value &C);
+  bool behindMeets();
+  bool canMeet();
+  bool ofLoaders(ir::FuncId F);
+  void metIn(ir::FuncId F);
+  bool agreeable(ir::ExprId E) const;
   void agreeOnChoice(ir::ExprId E, Value &V);
+  void agreedAt(ir::ExprId E);
   void agreedHere(ir::ExprId E, Value &V);
   void decidesByNoise(ir::ExprId E, const Value &V);
   void dropsOut(Value &V) const;
   bool isMeeting(const ir::Expr &X) const;
   /// Runs what the condition `E` decides about.
   template <typename Fn> void choosing(ir::ExprId E, const Value &C, Fn Run) {
-    const bool Recomputed = C.recomputed();
+    if (!C.recomputed())
+      return Run();
     const int Met = Meetings;
-    RecomputedChoices += Recomputed;
+    RecomputedChoices.push_back(C.Choice);
     Run();
-    RecomputedChoices -= Recomputed;
-    if (Recomputed && Meetings != Met)
+    RecomputedChoices.pop_back();
+    if (Meetings != Met)
       Restart |= MetUnder.insert(E).second;
   }
 
@@ -476,7 +493,7 @@ private:
   Value yielded(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> written(const ir::Expr &X, size_t I);
   void fill(ir::ExprId E, const ir::Expr &X);
-  void ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
+  void ownRows(size_t Compares, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;
   std::optional<int64_t> dimension(ir::ExprId E, ir::ExprId Tensor) const;
@@ -506,7 +523,7 @@ private:
   std::set<ir::ExprId> RowDraws;                ///< calls that led to draws for the rows of a batch
   std::set<ir::ExprId> CutInStep, CutElsewhere; ///< cuts that were come to within a training step, and elsewhere
   std::set<ir::ExprId> CutBefore;               ///< cuts that were come to with what was cut before
-  std::set<ir::ExprId> OfOneRank;               ///< evaluated in a loop over what is one rank's
+  std::map<ir::ExprId, uint32_t> OfOneRank;     ///< evaluated in a loop over what is one rank's, and its loader
   std::map<ir::VarId, ir::ExprId> Copies;       ///< aliases that are tensors of their own, and what they were made of
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
   std::map<ir::FuncId, std::optional<Location>> MadeIn; ///< lambdas, and the object whose method made them
@@ -521,10 +538,11 @@ private:
   int Wholes = 0;            ///< calls of `accelerator.whole` around here
   int Threads = 0;           ///< functions around here that another thread runs
   int NoGrads = 0;           ///< guards against gradients around here
-  int RecomputedChoices = 0; ///< conditions around here that were recomputed, and that ranks haven't agreed on
   int Meetings = 0;          ///< how often ranks met so far
+  std::vector<ir::ExprId> RecomputedChoices; ///< of the conditions around here that ranks haven't agreed on
   std::map<ir::ExprId, ir::StmtId> ChoiceLoop; ///< `Value::Choice`, with the loop around it
   int Divergent = 0;                           ///< how many conditions around here differ between ranks
+  bool Globals = false; ///< what runs before `main`
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
   uint64_t Steps = 0;                   ///< of all rounds
@@ -563,6 +581,11 @@ private:
   std::set<ir::ExprId> AgreedOn;                                    ///< choices that ranks agree on where they are made
   std::set<ir::ExprId> NotThere;                                    ///< choices that not all ranks come to
   std::set<ir::ExprId> MetUnder;                                    ///< recomputed conditions under which ranks meet
+  std::set<ir::FuncId> MeetsIn;      ///< functions in which ranks meet
+  std::set<ir::FuncId> ReturnsEarly; ///< functions that a recomputed condition may leave
+  std::set<ir::FuncId> AgreesIn;     ///< functions in which ranks agree on a choice
+  std::set<ir::FuncId> InThreads;    ///< functions that other threads run, too
+  std::optional<std::set<ir::FuncId>> OfLoaders; ///< functions that loaders call, as often as each has rows
   std::set<ir::ExprId> Assigned;         ///< right-hand sides of assignments that outlive their step
   std::map<ir::ExprId, unsigned> Cuts;   ///< whole values of which each rank takes its rows, along a dimension
   std::set<ir::ExprId> Turned;           ///< of Cuts: it is known along which
@@ -577,7 +600,7 @@ private:
   std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave
   std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
-  std::map<ir::StmtId, std::string> RowLoops; ///< over rows of a training batch, that are no folds, and why
+  std::map<ir::StmtId, Evidence> RowLoops; ///< over rows of a training batch, that are no folds, and why
   std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::VarId> OutsideStreams;         ///< streams that a clock or the like was written to
   std::set<ir::ExprId> BroughtTogether;       ///< rows that meet all others of their batch, and means over them

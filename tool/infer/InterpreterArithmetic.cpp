@@ -233,6 +233,9 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
 
 Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
   Value Cur = read(L, E), Addend = Given;
+  if (Addend.Kind == Placement::Own && outer(L) &&
+      P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back()).Kind == TypeKind::String) // `text += std::to_string(loss)`
+    notWhole("it keeps a value of one batch for later", E);
   if (outer(L) && (Cur.Kind == Placement::Mean || (Cur.Kind == Placement::Partial && Cur.Fresh)) && keepWhole(Cur))
     Cur = Value::of(Placement::Replicated, E);
   // An integer cuts what is added to it: the whole, as in the original, not each rank's part.

@@ -107,6 +107,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
       agreeOnChoice(S.Value, C);
     if (Parts)
       decidesByNoise(S.Value, C);
+    leftBy(Then, C);
+    leftBy(Else, C);
   }
   bool Differs = false, OwnChoice = C.Kind == Placement::Own;
   if (OwnChoice) {
@@ -165,6 +167,7 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   }
   if (C.recomputed() && (MetUnder.count(S.Value) || R.reachesBackward(Id) || leavesOthers(Id)))
     agreeOnChoice(S.Value, C);
+  leftBy(Id, C);
   Divergent += Differs;
   State Before = Current;
   Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, false, {}, {}});

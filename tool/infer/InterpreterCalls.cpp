@@ -100,6 +100,7 @@ bool drawsNumber(StringRef Name) {
 
 bool isCollecting(StringRef Name) {
   return Name.ends_with("::push_back") || Name.ends_with("::emplace_back") || Name.ends_with("::push") ||
+         Name.ends_with("::push_front") || Name.ends_with("::emplace_front") ||
          Name.ends_with("::insert") || Name.ends_with("::emplace") || Name.ends_with("::append");
 }
 
@@ -126,6 +127,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
       if (Arg != None && Arg != Into)
         intoModel(Arg, eval(Arg));
   Meetings += isMeeting(X);
+  if (Divergent > 0 && !Globals)
+    meetsAlone(E, X);
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
   if (drawsNumber(X.Name) && llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; }))
@@ -183,8 +186,6 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (X.Kind == ExprKind::Call && P.Taught.isMainOnly(Name)) {
     bool Saves = P.Taught.isSave(Name);
-    if (Saves && Divergent > 0)
-      note("divergent-branch", E, Value(), "saves where not every rank comes along");
     for (ir::ExprId Arg : X.Args)
       demandReplicated(Arg, eval(Arg), Saves ? "saved" : "logged");
     notWhole(Saves ? "its loop saves" : "its loop logs", E);
@@ -204,6 +205,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     return eval(X.Args[0]);
   if (Name == "std::swap" && X.Args.size() == 2)
     return swapped(E, X);
+  if (Name == "at::Tensor::set_data" && X.Object != None && X.Args.size() == 1 && !R.ofModel(X.Object))
+    return store(E, X.Object, X.Args[0], eval(X.Args[0]));
   if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::DataLoader &&
       (Name.ends_with("::begin") || Name.ends_with("::end"))) {
     ObjectId Loader = R.object(X.Object);
@@ -221,7 +224,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     Value Begin = eval(X.Args[0]);
     eval(X.Args[1]);
     if (Begin.Iterator && Begin.Kind == Placement::Own)
-      notShared(Begin.Batch, "its batches are counted");
+      notShared(Begin.Batch, "its batches are counted", E);
     if (Begin.Iterator)
       return Value::of(Placement::Replicated, E);
   }
@@ -279,10 +282,11 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
           return Loss;
         // It decides on the loss how far to go, and whether to go on.
         for (ir::FuncId Closure : V.Funcs)
-          for (ir::ExprId Given : P.returned(Closure))
+          for (ir::ExprId Given : P.returned(Closure)) {
+            if (const Value &Of = Last[Given]; !Of.replicated() && !Of.reducible())
+              note("divergent-training", Given, Of, "decides on a loss of which every rank has its own");
             Loss = demandReplicated(Given, Last[Given], "what the optimizer decides on");
-        if (!Loss.replicated())
-          note("divergent-training", E, Loss, "decides on a loss of which every rank has its own");
+          }
         return Loss;
       } else
         V = demandReplicated(Arg, V, "given to a scheduler"), agreeOnChoice(Arg, V);
@@ -298,8 +302,6 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     agreeOnPath(X.Args[1]);
   if (Name == "torch::save") {
     notWhole("its loop saves", E);
-    if (Divergent > 0)
-      note("divergent-branch", E, Value(), "saves where not every rank comes along");
     for (ir::ExprId Arg : X.Args)
       demandReplicated(Arg, eval(Arg), "saved");
     if (X.Args.size() > 1)
@@ -380,6 +382,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   bool Collects = X.Object != None && isCollecting(X.Name);
   if (X.Kind == ExprKind::Call && !Collects)
     fill(E, X);
+  bool FromOwn = false, FromRows = false;
   for (ir::ExprId Arg : X.Args) {
     Value V = eval(Arg);
     if (V.Batch != None && P.Code.type(Arg).Kind == TypeKind::Tensor && X.Kind == ExprKind::Call && !Collects)
@@ -398,6 +401,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       ir::Expr Call = X;
       Call.Args.clear();
       V = anyOf(E, Call, V.Funcs, Frames.back().This);
+      takeFlags(Result, V);
     }
     if (Collects) {
       std::optional<Location> L = lvalue(X.Object);
@@ -445,6 +449,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     }
     if (V.replicated())
       continue;
+    FromOwn |= V.Kind == Placement::Own && !V.Iterator;
+    FromRows |= V.Kind != Placement::Own && !V.Iterator && !(V.reducible() && P.Code.type(Arg).number());
     if (V.Kind == Placement::Own) {
       Result = V;
     } else if (X.Kind == ExprKind::Construct) {
@@ -464,6 +470,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
                    : Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);
     }
   }
+  if (X.Kind == ExprKind::Call && !Collects && (FromOwn || FromRows))
+    writesThrough(E, X, FromOwn);
   Result.Batch = None;
   if (!Result.replicated() && Result.Kind != Placement::Own && Result.Kind != Placement::Unknown &&
       X.Kind == ExprKind::Call && X.Object != None) {

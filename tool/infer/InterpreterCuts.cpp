@@ -286,7 +286,7 @@ void Interpreter::cutCarried(const State &Head) {
 }
 
 /// A whole tensor with as many rows as the loader's batches, beside one of them: this rank's rows of it are meant.
-void Interpreter::ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local,
+void Interpreter::ownRows(size_t Compares, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local,
                           bool Table) {
   const Loop *Step = nullptr;
   for (const Loop &L : Loops)
@@ -300,14 +300,14 @@ void Interpreter::ownRows(bool Loss, bool Beside, const std::vector<ir::ExprId> 
         (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
       continue;
     if (V.Trained) { // what a model made of as many rows, `critic(maker(noise))`
-      bool Aligned = (Loss && I < 2) || (Beside && V.Rank >= 0 && V.Rank == Local.Rank && !isParameter(Operands[I]));
+      bool Aligned = I < Compares || (Beside && V.Rank >= 0 && V.Rank == Local.Rank && !isParameter(Operands[I]));
       if (Aligned && V.Rows == BatchRows)
         Restart |= OwnRows.insert(Operands[I]).second;
       continue;
     }
     // Vectors of features may be as long as a batch; of a vector beside rows of unknown rank nothing is assumed.
     bool Rows = V.Rows == BatchRows && V.Rank >= (Local.Rank >= 0 ? Local.Rank : std::max<int>(Local.Least, 2));
-    if (Rows || (Loss && I < 2) || (Beside && besideRows(V, Local))) {
+    if (Rows || I < Compares || (Beside && besideRows(V, Local))) {
       ir::ExprId At = cutPoint(Operands[I], *Step);
       Restart |= OwnRows.insert(At).second || OwnRows.insert(Operands[I]).second;
     }

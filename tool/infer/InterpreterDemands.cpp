@@ -23,20 +23,20 @@ bool Interpreter::numeric(ir::ExprId E) const {
 }
 
 /// An evaluation loader is left as it is, from the next run on.
-void Interpreter::notShared(uint32_t Loader, const std::string &Why) {
+void Interpreter::notShared(uint32_t Loader, const std::string &Why, ir::ExprId E) {
   if (!KeepWhole.insert(Loader).second)
     return;
-  Out.Kept[Loader] = Why;
+  Out.Kept[Loader] = {E == None ? ir::Range() : P.Code.Exprs[E].Where, Why};
   Restart = true;
 }
 
 void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
     if (It->Mode == LoopMode::Fold) {
-      Restart |= RowLoops.try_emplace(It->Statement, Why).second;
+      Restart |= RowLoops.try_emplace(It->Statement, Evidence{E == None ? ir::Range() : P.Code.Exprs[E].Where, Why}).second;
       return;
     } else if (It->Mode == LoopMode::Whole) {
-      notShared(It->Loader, Why);
+      notShared(It->Loader, Why, E);
       return;
     }
 }
@@ -134,6 +134,9 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
   F.Texts["what"] = Text;
   F.Texts["placement"] = toString(V);
   F.Chain = evidence(E, V);
+  if (Name == "row-loop" && !Loops.empty())
+    if (auto Why = RowLoops.find(Loops.back().Statement); Why != RowLoops.end() && Why->second.Where.valid())
+      F.Chain.push_back({Why->second.Where, Why->second.What + " here"});
   Out.Notes[{Name, E}] = F;
 }
 
@@ -160,10 +163,19 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   return true;
 }
 
+/// What `E` is the value of, `b` in `a, b`, which would be two arguments of a call.
+ir::ExprId Interpreter::behindCommas(ir::ExprId E) const {
+  for (ir::ExprId At = P.unconverted(E); P.Code.Exprs[At].Kind == ExprKind::Binary && P.Code.Exprs[At].Name == ",";
+       At = P.unconverted(E))
+    E = P.Code.Exprs[At].Args[1];
+  return E;
+}
+
 /// The value of `E` where its use needs the same on every rank.
 Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::string &Use) {
   if (V.replicated())
     return V;
+  E = behindCommas(E);
   if (V.Kind == Placement::Own) {
     notWhole(std::string("one of its values is ") + Use, E);
     return Value::of(Placement::Replicated, E);

@@ -74,7 +74,7 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
   ir::ExprId At = E;
   Value Now = V;
   const bool Noise = V.Noisy && V.replicated();
-  for (int I = 0; I != Longest && At != None && (Noise || At != V.Source) && Seen.insert(At).second; ++I) {
+  for (int I = 0; I != Longest && At != None && Seen.insert(At).second; ++I) {
     const ir::Expr &X = P.Code.Exprs[At];
     ir::ExprId Next = None;
     std::string What;
@@ -92,7 +92,7 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
     }
     if (It == Last.end())
       break;
-    if (What.empty() && At != E)
+    if (What.empty() && (At != E || At == Now.Source))
       What = turned(It->second, Now);
     if (!What.empty())
       Step(X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field ? Next : At, What);
@@ -101,8 +101,8 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
   }
   const ir::Range &Use = P.Code.Exprs[E].Where; // the finding itself tells it
   llvm::erase_if(Back, [&](const Evidence &S) { return S.Where.File == Use.File && S.Where.Line == Use.Line; });
-  if (V.Source != None && V.Source != E && !Noise) {
-    const ir::Range &Born = P.Code.Exprs[V.Source].Where;
+  if (Now.Source != None && Now.Source != E && !Noise) {
+    const ir::Range &Born = P.Code.Exprs[Now.Source].Where;
     llvm::erase_if(Back, [&](const Evidence &S) { return S.Where.File == Born.File && S.Where.Line == Born.Line; });
     if (Born.valid())
       Back.push_back({Born, "it comes from here"});

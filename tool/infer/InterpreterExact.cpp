@@ -38,10 +38,9 @@ static bool rounds(Operation Kind, StringRef Name) {
     return Name.contains_insensitive("softm") || Name.starts_with("cum") || Name == "logcumsumexp" ||
            Name == "normalize";
   case Operation::OverDim:
-    return llvm::StringSwitch<bool>(Name)
-               .Cases("max", "min", "amax", "amin", "aminmax", "argmax", "argmin", true)
-               .Cases("all", "any", "median", "nanmedian", "mode", "kthvalue", "unbind", true)
-               .Default(false) == false;
+    return !llvm::is_contained({"max", "min", "amax", "amin", "aminmax", "argmax", "argmin", "all", "any", "median",
+                                "nanmedian", "mode", "kthvalue", "unbind"},
+                               Name);
   case Operation::Replicated: // `clip_grad_norm_` gives the norm
     return Name.starts_with("clip_grad_norm");
   default:
@@ -104,8 +103,15 @@ void Interpreter::asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V) {
     return;
   }
   StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
-  if (X.Kind == ExprKind::Call && tellsShape(Name))
+  if (X.Kind == ExprKind::Call && tellsShape(Name)) {
+    auto Of = X.Object == None ? Last.end() : Last.find(X.Object);
+    if (Of == Last.end() || Of->second.Choice == None || !picksRows(Of->second.Choice))
+      return;
+    weaken(V, Of->second); // `scores.index({scores > 0}).size(0)`
+    V.Choice = E;
+    ChoiceLoop[E] = Loops.empty() ? None : Loops.back().Statement;
     return;
+  }
   bool FromFloats = false;
   auto Take = [&](ir::ExprId Operand) {
     if (Operand == None)
@@ -122,11 +128,14 @@ void Interpreter::asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V) {
     weaken(V, Of);
   };
   Take(X.Object);
-  for (ir::ExprId Arg : X.Args)
+  for (ir::ExprId Arg : X.Name == "," ? llvm::ArrayRef(X.Args).take_back() : llvm::ArrayRef(X.Args))
     Take(Arg);
+  if (V.recomputed() && V.Choice == None && picksRows(E))
+    V.Choice = E;
   const ir::Type &T = P.Code.type(E);
   const bool Whole = T.Kind == TypeKind::Integer || T.Kind == TypeKind::Bool;
-  if (!Whole || !FromFloats || V.Equal != Strength::Recomputed)
+  // What an earlier choice alone made differ, an action that moves an environment, was that one.
+  if (!Whole || !FromFloats || V.Equal != Strength::Recomputed || V.Choice != None)
     return;
   // `mask.sum().item<int64_t>()`: integers were added up.
   if (T.Kind == TypeKind::Integer && X.Kind == ExprKind::Call && X.Object != None && Name == "item") {
@@ -136,35 +145,55 @@ void Interpreter::asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V) {
       return;
     }
   }
+  if (!agreeable(E))
+    return;
   V.Choice = E;
   ChoiceLoop[E] = Loops.empty() ? None : Loops.back().Statement;
 }
 
-/// What is written where recomputed values decided whether to.
-void Interpreter::underRecomputed(Value &V) const {
-  if (RecomputedChoices == 0 || !V.replicated())
-    return;
-  V.Equal = std::max(V.Equal, Strength::Recomputed);
-  V.Choice = None;
+/// Whether how many rows `E` has depends on its numbers: rows that a mask picks, positions of what isn't zero.
+bool Interpreter::picksRows(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E];
+  StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
+  if (X.Kind != ExprKind::Call || P.Code.type(E).Kind == TypeKind::Void)
+    return false;
+  return llvm::is_contained({"index", "masked_select", "nonzero", "argwhere", "where", "unique", "_unique",
+                             "unique_consecutive", "unique_dim"},
+                            Name);
 }
 
-/// The jumps of `S` out of what is around it: whether ranks that don't all make them would wait for each other.
-bool Interpreter::leavesOthers(ir::StmtId S) const {
-  bool Found = false;
+/// What is written or returned where recomputed values decided whether to.
+void Interpreter::underRecomputed(Value &V) const {
+  if (!V.replicated())
+    return;
+  std::optional<ir::ExprId> By;
+  for (const Frame &F : Frames)
+    By = By ? By : F.LeftBy;
+  for (const Loop &L : Loops)
+    By = By ? By : L.LeftBy;
+  if (!By && !RecomputedChoices.empty())
+    By = RecomputedChoices.front();
+  if (!By)
+    return;
+  V.Equal = std::max(V.Equal, Strength::Recomputed);
+  V.Choice = *By; // once ranks agree on that, what else it depends on is asked for
+}
+
+/// How a statement leaves what is around it.
+struct Interpreter::Jumps {
+  bool Function = false; ///< by `return`, or by an exception that is caught
+  bool Loop = false;     ///< by `break` or `continue`
+};
+
+Interpreter::Jumps Interpreter::jumpsOf(ir::StmtId S) const {
+  Jumps Found;
   std::function<void(ir::StmtId, bool, bool)> Look = [&](ir::StmtId At, bool InLoop, bool InSwitch) {
     if (At == None || failStop(At))
       return;
     const ir::Stmt &X = P.Code.Stmts[At];
-    auto Waits = [](const Loop &L) { return L.Trains || L.Meets; };
-    const bool Around = llvm::any_of(Loops, Waits);
-    if (X.Kind == StmtKind::Return || X.Kind == StmtKind::Goto)
-      Found |= Around || llvm::any_of(Frames, [&](const Frame &F) {
-                 return R.reachesBackward(P.Code.Functions[F.Function].Body);
-               });
-    if ((X.Kind == StmtKind::Break && !InLoop && !InSwitch) || (X.Kind == StmtKind::Continue && !InLoop)) {
-      auto It = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode != LoopMode::Switch; });
-      Found |= It != Loops.rend() && Waits(*It);
-    }
+    Found.Function |= X.Kind == StmtKind::Return || X.Kind == StmtKind::Goto ||
+                      (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+    Found.Loop |= (X.Kind == StmtKind::Break && !InLoop && !InSwitch) || (X.Kind == StmtKind::Continue && !InLoop);
     const bool Loops = X.Kind == StmtKind::Loop || X.Kind == StmtKind::RangeFor;
     for (ir::StmtId Child : X.Children)
       Look(Child, InLoop || Loops, InSwitch || X.Kind == StmtKind::Switch);
@@ -173,44 +202,142 @@ bool Interpreter::leavesOthers(ir::StmtId S) const {
   return Found;
 }
 
+/// Whether ranks meet in the function around here, where one that returned early would be missed.
+bool Interpreter::behindMeets() {
+  const ir::FuncId F = Frames.back().Function;
+  ReturnsEarly.insert(F);
+  return Frames.size() == 1 || Tries > 0 || MeetsIn.count(F) || R.reachesBackward(P.Code.Functions[F].Body) ||
+         llvm::any_of(Loops, [&](const Loop &L) { return L.Frame + 1 == Frames.size() && (L.Trains || L.Meets); });
+}
+
+/// Ranks met in a function: who may have returned from it before that is asked about in the next run.
+void Interpreter::metIn(ir::FuncId F) {
+  if (MeetsIn.insert(F).second)
+    Restart |= ReturnsEarly.count(F) != 0;
+}
+
+/// The jumps of `S` out of what is around it: whether ranks that don't all make them would wait for each other.
+bool Interpreter::leavesOthers(ir::StmtId S) {
+  const Jumps Of = jumpsOf(S);
+  bool Found = Of.Function && behindMeets();
+  if (Of.Loop) {
+    auto It = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode != LoopMode::Switch; });
+    Found |= It != Loops.rend() && (It->Trains || It->Meets);
+  }
+  return Found;
+}
+
+/// Remembers that `S` may leave what is around it by the condition `C`: what comes behind depends on it.
+void Interpreter::leftBy(ir::StmtId S, const Value &C) {
+  if (!C.recomputed())
+    return;
+  const Jumps Of = jumpsOf(S);
+  if (Of.Function)
+    Frames.back().LeftBy = C.Choice;
+  auto It = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode != LoopMode::Switch; });
+  if (Of.Loop && It != Loops.rend())
+    It->LeftBy = C.Choice;
+}
+
+/// Whether a function is one that loaders call, a data set's or a transform's, or is called by one: each rank makes such
+/// calls for its own rows.
+bool Interpreter::ofLoaders(ir::FuncId F) {
+  if (!OfLoaders) {
+    OfLoaders.emplace();
+    std::vector<ir::FuncId> Reached;
+    for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
+      if (llvm::any_of(P.Code.Functions[Fn].Overrides,
+                       [](StringRef Usr) { return Usr.contains("@N@torch@N@data@"); }))
+        Reached.push_back(Fn);
+    auto Lambdas = [&](ir::ExprId E) {
+      if (P.Code.Exprs[E].Kind == ExprKind::Lambda && P.Code.Exprs[E].Func != None)
+        Reached.push_back(P.Code.Exprs[E].Func);
+    };
+    for (const ir::Expr &X : P.Code.Exprs)
+      if (StringRef(X.Name).starts_with("torch::data::transforms::"))
+        for (ir::ExprId Arg : X.Args)
+          P.forEachExpr(Arg, Lambdas);
+    while (!Reached.empty()) {
+      const ir::FuncId Fn = Reached.back();
+      Reached.pop_back();
+      if (!OfLoaders->insert(Fn).second)
+        continue;
+      P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+        Lambdas(E);
+        for (ir::FuncId Called : P.bodies(P.Code.Exprs[E]))
+          Reached.push_back(Called);
+      });
+    }
+  }
+  return OfLoaders->count(F) != 0;
+}
+
+/// Whether all ranks come here, and equally often.
+bool Interpreter::canMeet() {
+  const ir::FuncId F = Frames.back().Function;
+  return Divergent == 0 && Threads == 0 && !InThreads.count(F) && !ofLoaders(F);
+}
+
+/// Whether `E` is written as what can be sent to other ranks: a number, an enumerator; not an object that is converted.
+bool Interpreter::agreeable(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (!P.Code.type(E).number() && P.Code.type(E).Kind != TypeKind::Enum)
+    return false;
+  if (X.Kind != ExprKind::Call || X.Object == None)
+    return true;
+  const ir::Range &Object = P.Code.Exprs[X.Object].Where; // of `meter`, which converts to a number
+  return Object.File != X.Where.File || Object.Begin != X.Where.Begin || Object.End != X.Where.End;
+}
+
+void Interpreter::agreedAt(ir::ExprId E) {
+  AgreesIn.insert(Frames.back().Function);
+  if (Recording) {
+    Out.Coercions.try_emplace(E, "agreed");
+    CoercedIn[E] = Frames.back().Function;
+  }
+  ++Meetings;
+}
+
 /// Has the ranks agree on a recomputed value that decides whether they meet: where it became a choice, or here.
 void Interpreter::agreeOnChoice(ir::ExprId E, Value &V) {
   if (!V.recomputed() || Divergent > 0 || Threads > 0)
     return;
+  E = behindCommas(E);
   const ir::ExprId At = V.Choice;
-  auto Once = ChoiceLoop.find(At);
-  const bool AsOften =
-      At != None && Once != ChoiceLoop.end() &&
-      (Once->second == None || llvm::any_of(Loops, [&](const Loop &L) { return L.Statement == Once->second; }));
-  if (AsOften && P.unconverted(E) != P.unconverted(At) && !NotThere.count(At) && P.Code.Exprs[At].Where.Editable) {
-    Restart |= AgreedOn.insert(At).second;
-  } else if (P.Code.type(E).number()) {
-    if (ofOneRank())
-      notWhole("ranks agree in it on what to do", E);
-    else if (!P.Code.Exprs[E].Where.Editable)
-      note("assumed-ranks", E, V,
-           "decides, within a macro, on a floating-point number that each rank computes for itself, bit for bit the "
-           "same as long as hosts are alike");
-    else if (Recording)
-      Out.Coercions.try_emplace(E, "agreed");
-    ++Meetings;
+  const auto Made = ChoiceLoop.find(At);
+  const bool Known = At != None && Made != ChoiceLoop.end() && P.unconverted(E) != P.unconverted(At) &&
+                     !NotThere.count(At) && !AgreedOn.count(At);
+  const bool AsOften = Known && (Made->second == None || llvm::any_of(Loops, [&](const Loop &L) {
+                                   return L.Statement == Made->second;
+                                 }));
+  const bool Here = agreeable(E) && P.Code.Exprs[E].Where.Editable && canMeet();
+  if (AsOften || (Known && !Here)) {
+    AgreedOn.insert(At);
+    Restart = true;
+  } else if (!Here) {
+    note("assumed-ranks", E, V,
+         "decides, where ranks can't agree, on a floating-point number that each rank computes for itself, bit for bit "
+         "the same as long as hosts are alike");
+  } else if (ofOneRank()) {
+    notWhole("ranks agree in it on what to do", E);
+  } else {
+    agreedAt(E);
   }
   V.makeExact();
 }
 
 /// A choice that ranks agree on where it is made, since something behind it asks for that.
 void Interpreter::agreedHere(ir::ExprId E, Value &V) {
-  if (!AgreedOn.count(E) || V.Equal != Strength::Recomputed)
+  if (!AgreedOn.count(E) || (V.replicated() && V.Equal != Strength::Recomputed))
     return;
-  if (Divergent > 0 || Threads > 0 || ofOneRank() ||
-      RecomputedChoices > 0) { // not all come here: where it is asked for, then
+  // Not all come here, or not with a value of all ranks: where it is asked for, then.
+  if (!V.replicated() || !canMeet() || ofOneRank() || !RecomputedChoices.empty()) {
     AgreedOn.erase(E);
-    Restart |= NotThere.insert(E).second;
+    NotThere.insert(E);
+    Restart = true;
     return;
   }
-  if (Recording)
-    Out.Coercions.try_emplace(E, "agreed");
-  ++Meetings;
+  agreedAt(E);
   V.makeExact();
 }
 
@@ -238,13 +365,32 @@ bool Interpreter::isMeeting(const ir::Expr &X) const {
   if (Name.consume_front("accelerate::Accelerator::"))
     return llvm::is_contained({"backward", "reduce", "reduce_", "mean", "sum", "max", "min", "gather", "all_gather",
                                "all_reduce", "all_mean", "gather_for_metrics", "broadcast", "save", "once",
-                               "wait_for_everyone", "global_rows", "global_like", "check_trigger"},
+                               "on_main_process", "wait_for_everyone", "global_rows", "global_like", "check_trigger"},
                               Name);
   if (Name.ends_with("::step") && X.Object != None)
     return P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler;
   const bool Setting = Name.starts_with("torch::optim::") && Name.contains("Options::") && !X.Args.empty();
-  return Setting || Name.ends_with("::zero_grad") || Name == "torch::save" || Name == "torch::manual_seed" ||
-         Name == "at::manual_seed" || isBackward(X) || P.Taught.isSave(Name);
+  return Setting || Name.ends_with("::zero_grad") || Name == "torch::save" || Name.ends_with("::save_to") ||
+         Name == "torch::manual_seed" || Name == "at::manual_seed" || isBackward(X) || P.Taught.isSave(Name);
+}
+
+/// A refusal where not every rank comes along, but what they have in common changes: gradients, generators, files.
+void Interpreter::meetsAlone(ir::ExprId E, const ir::Expr &X) {
+  StringRef Name = X.Name;
+  if (X.Kind != ExprKind::Call)
+    return;
+  const bool Stream = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+    return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
+  });
+  const char *Does = nullptr;
+  if ((Name == "torch::save" || Name.ends_with("::save_to") || P.Taught.isSave(Name)) && !Stream)
+    Does = "saves";
+  else if (Name.ends_with("::zero_grad"))
+    Does = "clears gradients";
+  else if (Name == "torch::manual_seed" || Name == "at::manual_seed")
+    Does = "seeds the generator that ranks have in common";
+  if (Does)
+    note("divergent-training", E, Value(), std::string(Does) + " where not every rank comes along");
 }
 
 } // namespace migrate

@@ -97,7 +97,7 @@ bool Interpreter::ofOneRank() const {
 /// What is said of a loop over rows that is no fold.
 std::string Interpreter::rowLoop(ir::StmtId S) const {
   auto It = RowLoops.find(S);
-  return "loops over this rank's rows" + (It == RowLoops.end() ? "" : ", and " + It->second);
+  return "loops over this rank's rows" + (It == RowLoops.end() ? "" : ", and " + It->second.What);
 }
 
 /// Whether `X` picks by `Of` the row of `V` that a fold is at.

@@ -164,6 +164,9 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     if (X.Kind == ExprKind::Construct)
       This = Kept;
   }
+  if (Threads > 0 && InThreads.insert(F).second)
+    Restart |= AgreesIn.count(F) != 0;
+  const int Met = Meetings;
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Frames.back().Gathers = Gathers;
   Frames.back().Given = Values;
@@ -216,6 +219,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   }
   Frames.pop_back();
   Stack.pop_back();
+  if (Meetings != Met)
+    metIn(F);
   Result = confirmed(E, F, Result);
   if (Returned[E].empty() && Parts[E].empty())
     followed(F, X, Values, Result);

@@ -317,7 +317,10 @@ Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow
       } else {
         V = broadcast(In.Values, E);
         if (V.Kind == Placement::Sharded)
-          V = Value::unknown("goes through a function that isn't in the operation table", E);
+          V = Value::unknown(Function.Name.empty() || Function.Kind != ExprKind::Unknown
+                                 ? "goes through a function that isn't in the operation table"
+                                 : "goes through `" + Function.Name + "`, which isn't in the operation table",
+                             E);
       }
       Result = Result ? join(*Result, V) : V;
     }

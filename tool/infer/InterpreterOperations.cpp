@@ -154,7 +154,9 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     In.Values.push_back(eval(Operand));
     Value &V = In.Values.back();
     const ir::Type &T = P.Code.type(Operand);
-    if (Fills && Operand == X.Args[Filler] && V.reducible() && T.Kind != TypeKind::Tensor)
+    const bool Lasts = Plain == "fill_" && X.Object != None && lvalue(X.Object) && outer(*lvalue(X.Object));
+    if (Fills && Operand == X.Args[Filler] && T.Kind != TypeKind::Tensor &&
+        (V.reducible() || (V.Kind == Placement::Own && Lasts)))
       V = demandReplicated(P.unconverted(Operand), V, "what a tensor is filled with");
     // What isn't linear computes with the whole.
     bool Linear = Row.Kind == Operation::Contract && (Row.Of.Linear || Row.Of.Affine);
@@ -189,6 +191,13 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   std::optional<Value> Astray = picksAstray(E, X, Row, In);
   Value Result = Astray ? *Astray : ofPicks(E, X, In, apply(E, X, Row, In));
   rounded(X, Row, In, Result);
+  if (Row.Kind == Operation::Noise && Result.replicated() && Divergent > 0 && !Globals)
+    note("divergent-training", E, Value(), "draws from the generator that ranks have in common, where not every rank "
+                                           "comes along");
+  if (Row.Kind == Operation::Noise && Result.replicated()) // generators that draw other numbers part ways
+    for (ir::ExprId Operand : In.Exprs)
+      if (Value Size = Last[Operand]; Size.Choice != None || P.Code.type(Operand).Kind == TypeKind::Integer)
+        agreeOnChoice(Operand, Size);
   Result.Batch = None;
   Result.Iterator = false;
   if (Into && Result.replicated()) { // `w.sub_(rate * w.grad())` is the model's as before
@@ -368,6 +377,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     return lookedUp(E, X, In, Dims);
   case Operation::Count: {
     Value Joined = broadcast(Values, E);
+    if (Joined.replicated())
+      Joined.setRank(1);
     if (Joined.Kind != Placement::Sharded)
       return Joined;
     bool Fixed = llvm::all_of(Row.Parameters, [&](const Parameter &P) { return Args.count(P.Name) != 0; });

@@ -15,6 +15,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     backward(E, X);
     return Value::of(Placement::Replicated, E);
   }
+  if (isMeeting(X))
+    notWhole("ranks meet in its loop", E);
   std::vector<Value> Args;
   for (ir::ExprId Arg : X.Args)
     Args.push_back(eval(Arg));

@@ -462,8 +462,12 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     return Result;
   }
 
-  if (Op && *Op == Operation::ClassLoss && Operands.size() > 2)
-    Operands.resize(2); // the third are weights of classes
+  size_t Compares = 2; // operands of a loss that have rows; `triplet_margin_loss` takes three
+  if (bool Ignored; Op && *Op == Operation::ClassLoss) {
+    if (const OperationRow *Row = Table.find(X.Name, Ignored); Row && !Row->Signatures.empty())
+      Compares = Row->Signatures.front().Inputs.size();
+    Operands.resize(std::min(Operands.size(), Compares)); // behind them come weights of classes
+  }
   // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.
   bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
   // An index with the rows of what it picks from.
@@ -479,7 +483,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       Batch = V.Rows > NoRows ? V.Rows : Batch;
     }
   if (Local && Batch == 0)
-    ownRows(Loss, Beside, Operands, *Local, /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
+    ownRows(Loss ? Compares : 0, Beside, Operands, *Local, /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
   if (Batch != 0 && !CutLoops.empty()) {
     const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {
@@ -491,9 +495,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       StringRef Layer = StringRef(X.Name).rsplit("::").second;
       if (I > 0 && X.Kind == ExprKind::Call && X.Object == None && (Layer.starts_with("conv") || Layer == "linear"))
         continue;
-      bool Sure = (Loss && I < 2) || (Picks && I > 0);
+      bool Sure = (Loss && I < Compares) || (Picks && I > 0);
       // Of fewer dimensions, or one: it's broadcast along the batch. Numbers of classes have no dimension for them.
-      bool Classes = Op && *Op == Operation::ClassLoss && I < 2;
+      bool Classes = Op && *Op == Operation::ClassLoss && I < Compares;
       if (!Classes && Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
         continue;
       if (V.Trained) {
@@ -541,11 +545,15 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   for (size_t I = 0; I != Operands.size(); ++I) {
     const Value &V = Last[Operands[I]];
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
-        isParameter(Operands[I]) || numbersRows(Operands[I]))
+        V.Rank == 0 || isParameter(Operands[I]) || numbersRows(Operands[I]))
+      continue;
+    // A vector of features, which layers make another one of: one sample, such as the state of an environment.
+    if (Module && I == 0 && V.Rank == 1 && Result.Rank == 1 &&
+        (*Op == Operation::Contract || *Op == Operation::Container))
       continue;
     // A loss's target has the rows of what it is compared with, if that has a batch's at all.
     bool Compared =
-        Loss && I < 2 && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
+        Loss && I < Compares && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
     Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
              (Module && I == 0) || Compared || (Picks && I > 0) || (Op && *Op == Operation::Contract && I == 0)};
     // Tried, and still whole: right where it is used, then.

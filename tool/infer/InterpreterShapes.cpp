@@ -342,6 +342,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
           Result.takeRank(V);
         else
           Result.setRank(Shape.size());
+      } else if (V.Kind == Placement::Extreme && !Sizes) { // as long as the longest of all rows
+        demandReplicated(Shape[I], V, "used as a shape");
       } else if (V.Kind == Placement::Partial || V.Kind == Placement::Mean) {
         Result = Value::unknown("has a shape that is computed from this rank's rows", E);
       } else if (V.replicated() && Result.replicated() && !Sizes) {

@@ -138,6 +138,7 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::Return: {
     Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
+    underRecomputed(V);
     if (V.reducible() && CoerceAtReturn.count(S.Value))
       V = demandReplicated(S.Value, V, "returned");
     // A sum of this rank's at one return, the ranks' at another: brought together at both.
@@ -355,10 +356,14 @@ void Interpreter::loopBody(ir::StmtId Id) {
         Item.Batch = L.Loader;
       if (Item.replicated() && Item.Rows == 0)
         Item.Rows = named("v:" + std::to_string(S.Var));
+      if (Item.Choice != None) // how many items there are was chosen
+        Decides = Item;
       break;
     }
+    if (Decides.recomputed() && (L.Trains || MetUnder.count(S.Value)))
+      agreeOnChoice(S.Value, Decides);
     Current[Location{S.Var, {}}] = Item;
-    exec(S.Children[0]);
+    choosing(S.Value, Decides, [&] { exec(S.Children[0]); });
   } else {
     if (L.Mode == LoopMode::Fold) {
       Current[Location{L.Row, {}}] = Value::unknown("is the number of a row on this rank", S.Value);

@@ -127,7 +127,11 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   bool Stuck = V.Kind == Placement::Unknown && !Unfollowed;
   if (!trainsHere())
     return;
-  Out.SharesOut |= V.Kind == Placement::Sharded && Model;
+  if (V.Kind == Placement::Sharded && Model) {
+    Out.SharesOut = true;
+    if (auto Step = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Trains; }); Step != Loops.rend())
+      Out.SharedSteps.insert(Step->Statement);
+  }
   // What LibTorch computes. Of another library's functions the user knows more: a row of the table tells it.
   bool Known = X.Kind != ExprKind::Call || StringRef(X.Name).starts_with("at::") ||
                StringRef(X.Name).starts_with("torch::") || StringRef(X.Name).starts_with("c10::") ||

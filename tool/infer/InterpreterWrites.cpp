@@ -42,6 +42,8 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
     if (Root != None && outer(*lvalue(Root)))
       notWhole("it changes what outlives its batch", E);
   }
+  if (std::optional<Location> L = lvalue(X.Object); L && Result.Kind == Placement::Own && outer(*L))
+    notWhole("it keeps a value of one batch for later", E);
   if (std::optional<Location> L = lvalue(X.Object); L && isPart(X.Object)) {
     const Value Part = Last[X.Object];
     write(*L, withPart(read(*L, E), Result), None);
@@ -70,6 +72,57 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
         wroteInto(X.Object, Result, E);
       }
     }
+  }
+}
+
+/// The object that an iterator or a pointer leads into: `v.begin() + 1`, `v.data()`, `&v[0]`, `std::back_inserter(v)`.
+std::optional<Location> Interpreter::behind(ir::ExprId Iterator) {
+  for (int Hops = 0; Iterator != None && Hops != 8; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[Iterator = P.unconverted(Iterator)];
+    if (X.Object == None && X.Args.empty())
+      return lvalue(Iterator);
+    if (std::optional<Location> L = X.Kind == ExprKind::Field ? lvalue(Iterator) : std::nullopt)
+      return L;
+    Iterator = X.Object != None ? X.Object : X.Args[0];
+  }
+  return std::nullopt;
+}
+
+/// A call that isn't followed and was given rows, or a value of one rank's own batch, which it may write to what
+/// outlives the step: the object of a method that isn't const, what it is given to write to, where an algorithm's
+/// iterators lead.
+void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn) {
+  StringRef Name = X.Name, Plain = Name.substr(Name.rfind(':') + 1);
+  const bool Library = Name.starts_with("std::") || !Name.contains("::");
+  static const char *const Algorithms[] = {
+      "copy",   "copy_n",     "copy_if",     "copy_backward", "move",     "move_backward", "transform", "fill",
+      "fill_n", "generate",   "generate_n",  "swap",          "exchange", "swap_ranges",   "memcpy",    "memmove",
+      "memset", "replace",    "replace_if",  "partial_sum",   "merge",    "inclusive_scan", "exclusive_scan",
+      "iota",   "set_union",  "replace_copy", "adjacent_difference"};
+  static const char *const Looks[] = {"at",  "begin", "end",         "find",        "data",       "front",  "back",
+                                      "get", "value", "lower_bound", "upper_bound", "operator[]", "rbegin", "rend"};
+  std::vector<ir::ExprId> To;
+  if (X.Object == None && Library && llvm::is_contained(Algorithms, Plain))
+    To.assign(X.Args.begin(), X.Args.end());
+  else
+    for (size_t I = 0; I != std::min<size_t>(X.Args.size(), 32); ++I)
+      if ((X.Writable >> I & 1) && X.Args[I] != None && P.Code.type(X.Args[I]).Kind != TypeKind::Module)
+        To.push_back(X.Args[I]);
+  const TypeKind Object = X.Object == None ? TypeKind::Unknown : P.Code.type(X.Object).Kind;
+  if (X.Object != None && X.Changes && !llvm::is_contained(Looks, Plain) && Object != TypeKind::Tensor &&
+      Object != TypeKind::Module && Object != TypeKind::Optimizer && Object != TypeKind::Accelerator)
+    To.push_back(X.Object);
+  for (ir::ExprId Place : To) {
+    auto Known = Last.find(Place);
+    if (Known != Last.end() && !Known->second.replicated()) // what it is made of
+      continue;
+    std::optional<Location> L = behind(Place);
+    if (!L || !outer(*L))
+      continue;
+    if (FromOwn)
+      notWhole("it keeps a value of one batch for later", E);
+    else
+      write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't followed", E), E);
   }
 }
 

@@ -205,11 +205,13 @@ void Deriver::metrics() {
     B.Texts["batch"] = Text(expr(Batch).Where);
     Out.add(std::move(B));
   }
-  for (const auto &[Loader, Why] : F.Kept)
+  for (const auto &[Loader, Kept] : F.Kept)
     for (ir::ExprId Made : R.Loaders.at(Loader).Made) {
       Fact K = fact("evaluation-kept", functionOf(Made));
       K.Nodes["place"] = expr(Made).Where;
-      K.Texts["why"] = Why;
+      K.Texts["why"] = Kept.What;
+      if (Kept.Where.valid())
+        K.Chain.push_back({Kept.Where, Kept.What + " here"});
       Out.add(std::move(K));
     }
 }

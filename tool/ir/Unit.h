@@ -115,6 +115,7 @@ struct Expr {
   std::vector<ExprId> Args;
   uint32_t Writable = 0; ///< of calls: bit I is set if parameter I is a reference or pointer to what isn't const
   bool NoReturn = false;
+  bool Changes = false; ///< of calls: a method that isn't const
 };
 
 enum class StmtKind : uint8_t {

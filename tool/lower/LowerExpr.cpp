@@ -38,6 +38,8 @@ void Lowering::setCallee(ir::ExprId Id, const FunctionDecl *F) {
   for (unsigned I = 0; I != std::min(F->getNumParams(), 32u); ++I)
     if (QualType Type = F->getParamDecl(I)->getType(); Type->isLValueReferenceType() || Type->isPointerType())
       Out.Exprs[Id].Writable |= uint32_t(!Type->getPointeeType().isConstQualified()) << I;
+  const auto *Method = dyn_cast<CXXMethodDecl>(F);
+  Out.Exprs[Id].Changes = Method && !Method->isStatic() && !Method->isConst();
   Out.Exprs[Id].NoReturn = F->isNoReturn() || F->hasAttr<NoReturnAttr>() || F->hasAttr<CXX11NoReturnAttr>();
   // A constructor that nobody wrote runs what members are initialised with in the class.
   if (const auto *Ctor = dyn_cast<CXXConstructorDecl>(F);

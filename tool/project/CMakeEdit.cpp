@@ -21,7 +21,7 @@ void linkRuntime(const Project &P, const std::string &Target, const RuleSet &Rul
       X.Message = R->Message;
       if (size_t At = X.Message.find("{target}"); At != std::string::npos)
         X.Message.replace(At, strlen("{target}"), Target.empty() ? "your program" : "`" + Target + "`");
-      X.Path = P.SourceRoot + "/CMakeLists.txt";
+      X.Path = P.HomeDir + "/CMakeLists.txt";
       Out.Findings.push_back(std::move(X));
     }
     return;

@@ -140,7 +140,7 @@ public:
       std::string Folder = sys::path::parent_path(Path).str();
       Variables Known = inherited(Folder);
       Known["CMAKE_CURRENT_SOURCE_DIR"] = Known["CMAKE_CURRENT_LIST_DIR"] = Folder;
-      Known["CMAKE_SOURCE_DIR"] = P.SourceRoot;
+      Known["CMAKE_SOURCE_DIR"] = P.HomeDir;
       Current = &Here;
       Defined = false;
       Steps = 0;
@@ -157,7 +157,7 @@ private:
   std::vector<std::string> list() const {
     std::vector<std::string> Found;
     std::error_code EC;
-    for (sys::fs::recursive_directory_iterator It(P.SourceRoot, EC), End; !EC && It != End; It.increment(EC)) {
+    for (sys::fs::recursive_directory_iterator It(P.HomeDir, EC), End; !EC && It != End; It.increment(EC)) {
       StringRef Name = sys::path::filename(It->path());
       if (Name == "CMakeLists.txt" || Name.ends_with(".cmake"))
         Found.push_back(It->path());
@@ -172,7 +172,7 @@ private:
   }
 
   Variables inherited(StringRef Folder) const {
-    for (StringRef At = Folder; !At.empty() && At.starts_with(P.SourceRoot); At = sys::path::parent_path(At))
+    for (StringRef At = Folder; !At.empty() && At.starts_with(P.HomeDir); At = sys::path::parent_path(At))
       if (auto It = ByFolder.find(At.str()); It != ByFolder.end())
         return It->second;
     return {};

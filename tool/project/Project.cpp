@@ -30,11 +30,13 @@ static bool below(StringRef P, StringRef Dir) {
   return !Dir.empty() && P.starts_with(Dir) && (P.size() == Dir.size() || P[Dir.size()] == '/' || Dir.ends_with("/"));
 }
 
+/// What CMake generates or fetches isn't the user's code.
+static bool generated(StringRef P) { return P.contains("/CMakeFiles/") || P.contains("/_deps/"); }
+
 bool Project::owns(StringRef P) const {
   if (!below(P, SourceRoot) || (below(P, BuildDir) && BuildDir != SourceRoot))
     return false;
-  // What CMake generates or fetches isn't the user's code, nor is a copy of the runtime in their tree.
-  if (P.contains("/CMakeFiles/") || P.contains("/_deps/"))
+  if (generated(P)) // nor is a copy of the runtime in their tree the user's code
     return false;
   for (StringRef Dir = path::parent_path(P); Dir.size() > SourceRoot.size(); Dir = path::parent_path(Dir))
     for (const char *Header : {"/include/accelerate/accelerate.h", "/runtime/include/accelerate/accelerate.h"})
@@ -236,6 +238,36 @@ static bool isCuda(StringRef Source) {
   return Extension == ".cu" || Extension == ".cuh" || Extension == ".hip";
 }
 
+/// Programs of one repository may share folders beside their own, `../../utils`: the source root is what holds all.
+static void widenRoot(Project &P) {
+  for (const UnitCommand &Unit : P.Units) {
+    if (below(Unit.Source, P.SourceRoot) || below(Unit.Source, P.BuildDir) || generated(Unit.Source) ||
+        !below(Unit.Source, P.DiffRoot) || gitRoot(path::parent_path(Unit.Source)) != P.DiffRoot)
+      continue;
+    while (!below(Unit.Source, P.SourceRoot))
+      P.SourceRoot = path::parent_path(P.SourceRoot).str();
+  }
+}
+
+/// Units that aren't the user's to edit aren't read, which is said of those that somebody wrote.
+static void leaveOutForeign(Project &P) {
+  std::vector<std::string> Outside;
+  auto Foreign = [&](const UnitCommand &Unit) {
+    if (P.owns(Unit.Source))
+      return false;
+    if (!below(Unit.Source, P.SourceRoot) && !below(Unit.Source, P.BuildDir) && !generated(Unit.Source))
+      Outside.push_back(Unit.Source);
+    return true;
+  };
+  erase_if(P.Units, Foreign);
+  erase_if(P.CudaUnits, Foreign);
+  if (Outside.empty())
+    return;
+  P.Notes.push_back(std::to_string(Outside.size()) + (Outside.size() == 1 ? " source" : " sources") +
+                    " outside the project '" + P.SourceRoot + (Outside.size() == 1 ? "' isn't read: " : "' aren't read: ") +
+                    Outside.front() + (Outside.size() > 1 ? ", ..." : ""));
+}
+
 Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string> &Sources,
                               const std::vector<std::string> &Flags) {
   Project P;
@@ -310,14 +342,13 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
                         (Count == 1 ? " unit's" : " units'") + " flags: Clang doesn't know it");
   if (P.SourceRoot.empty())
     P.SourceRoot = sourceRoot(P.BuildDir, Files);
-  P.SourceRoot = realPath(P.SourceRoot);
+  P.HomeDir = P.SourceRoot = realPath(P.SourceRoot);
   P.DiffRoot = gitRoot(P.SourceRoot);
+  if (!P.DiffRoot.empty() && Flags.empty())
+    widenRoot(P);
   if (P.DiffRoot.empty())
     P.DiffRoot = P.SourceRoot;
-
-  auto Foreign = [&](const UnitCommand &Unit) { return !P.owns(Unit.Source); };
-  erase_if(P.Units, Foreign);
-  erase_if(P.CudaUnits, Foreign);
+  leaveOutForeign(P);
   if (!P.CudaUnits.empty())
     P.Notes.push_back(std::to_string(P.CudaUnits.size()) +
                       (P.CudaUnits.size() == 1 ? " CUDA source isn't read: " : " CUDA sources aren't read: ") +

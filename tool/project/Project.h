@@ -19,7 +19,10 @@ struct UnitCommand {
 };
 
 struct Project {
-  std::string BuildDir, SourceRoot, DiffRoot;
+  std::string BuildDir;
+  std::string HomeDir;    ///< where CMake begins, `CMAKE_SOURCE_DIR`; else the source root
+  std::string SourceRoot; ///< what holds the home folder, and the units of its git repository that it builds
+  std::string DiffRoot;   ///< the git repository, else the source root
   std::vector<UnitCommand> Units;
   std::vector<UnitCommand> CudaUnits; ///< not read
   std::vector<std::string> Notes;     ///< what was left out of the database and its flags, for users

@@ -203,7 +203,7 @@ Error TrainingCheck::run(const Configurations &Configured, Result &Final, Status
   Expected<RunFolder> Inputs = RunFolder::copy(Folder, Work.Path + "/inputs", Work.Path);
   if (!Inputs)
     return Inputs.takeError();
-  const std::string Source = StringRef(Tree.SourceRoot).drop_front(Tree.DiffRoot.size()).str();
+  const std::string Source = StringRef(Tree.HomeDir).drop_front(Tree.DiffRoot.size()).str();
   std::vector<CMakeBuild> Builds;
   for (const char *Kind : {"original", "migrated"}) {
     const std::string Own = Work.Path + "/" + Kind, Copy = Own + "/source";

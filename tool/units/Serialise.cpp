@@ -117,7 +117,8 @@ template <typename A> void fields(A &Io, ir::Var &V) {
   Io(V.Name, V.Usr, V.Type, V.Decl, V.Function, V.Param, V.Field, V.Global);
 }
 template <typename A> void fields(A &Io, ir::Expr &E) {
-  Io(E.Kind, E.Type, E.Where, E.CalleeName, E.Name, E.Callee, E.Var, E.Func, E.Object, E.Args, E.Writable, E.NoReturn);
+  Io(E.Kind, E.Type, E.Where, E.CalleeName, E.Name, E.Callee, E.Var, E.Func, E.Object, E.Args, E.Writable, E.NoReturn,
+     E.Changes);
 }
 template <typename A> void fields(A &Io, ir::Stmt &S) {
   Io(S.Kind, S.Where, S.Value, S.Var, S.Children, S.Transparent);
