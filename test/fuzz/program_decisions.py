@@ -9,8 +9,11 @@ class Decisions:
     """Mixed into the grammar: what an epoch's or a step's numbers decide."""
 
     def recomputed(self):
-        """A number of the weights, which every rank computes."""
+        """A number of the weights, or of all data, which every rank computes."""
         p = self.parameters
+        if self.formed["loader"][0] in ("slices", "picks", "split", "draws") and self.kind != "gaps" and self.chance(0.25):
+            loss = {"curve": "torch::mse_loss", "points": "torch::cross_entropy_loss"}[self.kind]
+            return f"{loss}({self.call.format('loader_x')}, loader_y).item<double>()"
         return self.pick(f"weight_sum({p})", f"{p}[0].norm().item<double>()", f"{p}[0].pow(2).mean().item<double>()",
                          f"({p}[0].sum() * table.sum()).item<double>()",
                          f"torch::stack({{{p}[0].norm(), {p}.back().abs().sum()}}).max().item<double>()")

@@ -164,7 +164,7 @@ class Expressions:
         own = {"points": ["torch::cross_entropy_loss(out, y, torch::full({3}, 0.5))",
                           "torch::nll_loss(torch::log_softmax(out, 1), y, {}, at::Reduction::Mean, 1)"],
                **JOINED}[self.kind]
-        return self.pick(*own, f"(({e}) * {m}).sum() / ({m}.sum() + 1)", f"({e}).index({{{m}}}).sum()",
+        return self.pick(*[(2, form) for form in own], f"(({e}) * {m}).sum() / ({m}.sum() + 1)", f"({e}).index({{{m}}}).sum()",
                          f"(({e}) * {m}).sum() / {m}.sum()", f"({e}).mean() + 0.1 * ({e}).sum()",
                          f"({e}).mean() * ({e}).mean()")
 

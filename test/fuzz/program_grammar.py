@@ -380,7 +380,8 @@ class Grammar(Batches, Decisions, Expressions):
                              lambda: self.show(label, self.outlined(self.integer(), "int64_t"), "int64_t"),
                              lambda: self.show(label, f"({self.statistic()})", "tensor"))
             parts.append(self.pick(
-                (2, show), (2, Part("if (steps % 2 == 0) {", [show])), Part(f"if ({self.condition()}) {{", [show])))
+                (4, show), (4, Part("if (steps % 2 == 0) {", [show])), (2, Part(f"if ({self.condition()}) {{", [show])),
+                Part("switch (steps % 3) {", [Part("case 0: {", [show, Part("break;")]), Part("default: break;")])))
         return parts
 
     def after_loop(self, accumulators):
@@ -406,7 +407,12 @@ class Grammar(Batches, Decisions, Expressions):
         inner = [Part("torch::NoGradGuard no_grad;"), *[a.declaration() for a in declared],
                  Part("int64_t seen = 0, batches = 0;"), *self.loop("held_out", body), *self.after_loop(declared)]
         self.numbers, self.integers, self.scalars = saved
-        return [Part("{", inner)]
+        if self.model_type is not None and self.chance(0.6):
+            access = "net." if self.model_type == "NetImpl" else "net->"
+            inner = [Part(f"{access}eval();"), *inner, Part(f"{access}train();")]
+        # What is decided behind the epoch may be about these.
+        use = self.rng.choice(declared[0].uses).format(a=declared[0].name)
+        return [Part("double validated = 0;"), Part("{", [*inner, Part(f"validated = {use};")])]
 
     def case(self):
         self.passed = []  # what an epoch needs, with its type (None: a template's)
@@ -425,6 +431,8 @@ class Grammar(Batches, Decisions, Expressions):
         if evaluates:
             epoch += self.evaluation()
         numbers = [use.format(a=a.name) for a in declared for use in a.uses]
+        if evaluates:
+            numbers += ["validated"] * (1 + len(numbers))
         setup += models
         after = []
         if self.chance(0.2):

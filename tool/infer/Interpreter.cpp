@@ -50,6 +50,11 @@ Findings Interpreter::run() {
     if (!Restart)
       wholeDraws();
     if (!Restart)
+      onceAlone();
+    if (!Restart) // what could be cut is cut: these leaves stay whole
+      for (ir::ExprId E : LeafGradients)
+        Restart |= WholeGradients.insert(E).second;
+    if (!Restart)
       break;
   }
   // What wasn't followed to its end isn't known: the program must not be migrated.
@@ -99,6 +104,23 @@ void Interpreter::wholeArguments() {
   }
 }
 
+/// What the main process does alone has nothing in it that ranks do together.
+void Interpreter::onceAlone() {
+  for (ir::ExprId E : std::set<ir::ExprId>(Out.Once)) {
+    std::set<ir::FuncId> Called;
+    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Sub) {
+      auto How = Out.Coercions.find(Sub);
+      if (How != Out.Coercions.end() && How->second != "share" && How->second != "mine")
+        note("divergent-collective", Sub, Out.Types[Sub],
+             "is brought together within what the main process does alone; compute it in a statement before");
+      for (ir::FuncId F : P.bodies(P.Code.Exprs[Sub]))
+        if (Called.insert(F).second)
+          P.forEachExprIn(P.Code.Functions[F].Body, Look);
+    };
+    P.forEachExpr(E, Look);
+  }
+}
+
 void Interpreter::once() {
   Current.clear();
   Last.clear();
@@ -128,6 +150,7 @@ void Interpreter::once() {
   Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = Meetings = 0;
   RecomputedChoices.clear();
   ChoiceLoop.clear();
+  LeafGradients.clear();
   Assumption.clear();
   Dead = false;
   Recording = true;

@@ -133,14 +133,14 @@ private:
     LoopMode Mode;
     int Depth; ///< of the variables declared in its body
     uint32_t Loader;
-    size_t Frame;                    ///< index of the frame that it runs in
-    bool Trains;                     ///< a backward stands in it, or in what it calls
-    std::vector<State> Exits, Nexts; ///< states at `break` and `continue`
-    ir::VarId Row = ir::None;        ///< of Fold: the number of this rank's row
-    const State *Entry = nullptr;    ///< in front of it
-    bool Meets = false;              ///< ranks meet in it
+    size_t Frame;                                    ///< index of the frame that it runs in
+    bool Trains;                                     ///< a backward stands in it, or in what it calls
+    std::vector<State> Exits, Nexts;                 ///< states at `break` and `continue`
+    ir::VarId Row = ir::None;                        ///< of Fold: the number of this rank's row
+    const State *Entry = nullptr;                    ///< in front of it
+    bool Meets = false;                              ///< ranks meet in it
     std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to leave it early
-    bool Collects = false;           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
+    bool Collects = false;                           ///< of Fold: lists the rows, a ghost's too, and so adds nothing up
     /// What it runs over, batches or rows, is one rank's each time.
     bool ofOneRank() const { return Mode == LoopMode::Whole || Mode == LoopMode::Fold; }
     /// It runs over batches, or over the rows of one: what is added up in it, is added up over those.
@@ -162,6 +162,7 @@ private:
   };
 
   void once();
+  void onceAlone();
 
   // Statements (InterpreterStatements.cpp)
   void exec(ir::StmtId S);
@@ -282,7 +283,8 @@ private:
   bool writesByLibrary(const ir::Expr &X) const;
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> behind(ir::ExprId Iterator);
-  void writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn);
+  void writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, bool FromRows);
+  bool dependsOn(ir::ExprId E, ir::VarId V, ir::StmtId Loop) const;
   void meetsAlone(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> addedAt(ir::ExprId E, const ir::Expr &X);
   Value concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
@@ -452,6 +454,7 @@ private:
 
   // Batches that no loader made (InterpreterRows.cpp)
   std::vector<ir::ExprId> operandsOf(const ir::Expr &X) const;
+  bool takesOneSample(ir::ExprId E, const ir::Expr &X, Operation Op, const Value &V, const Value &Result);
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
   uint32_t named(const std::string &Name);
@@ -533,16 +536,17 @@ private:
   std::vector<ir::FuncId> Stack;
   std::map<ir::FuncId, Value> Assumption; ///< what functions that call themselves return there
   int Depth = 0;
-  int OwnChoices = 0;        ///< conditions of this rank's own batch around here
-  int Tries = 0;             ///< try blocks around here
-  int Wholes = 0;            ///< calls of `accelerator.whole` around here
-  int Threads = 0;           ///< functions around here that another thread runs
-  int NoGrads = 0;           ///< guards against gradients around here
-  int Meetings = 0;          ///< how often ranks met so far
-  std::vector<ir::ExprId> RecomputedChoices; ///< of the conditions around here that ranks haven't agreed on
+  int OwnChoices = 0;                          ///< conditions of this rank's own batch around here
+  int Tries = 0;                               ///< try blocks around here
+  int Wholes = 0;                              ///< calls of `accelerator.whole` around here
+  int Threads = 0;                             ///< functions around here that another thread runs
+  int NoGrads = 0;                             ///< guards against gradients around here
+  int Meetings = 0;                            ///< how often ranks met so far
+  std::set<ir::ExprId> LeafGradients;          ///< of leaves that are whole so far, in steps that share
+  std::vector<ir::ExprId> RecomputedChoices;   ///< of the conditions around here that ranks haven't agreed on
   std::map<ir::ExprId, ir::StmtId> ChoiceLoop; ///< `Value::Choice`, with the loop around it
   int Divergent = 0;                           ///< how many conditions around here differ between ranks
-  bool Globals = false; ///< what runs before `main`
+  bool Globals = false;                        ///< what runs before `main`
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
   uint64_t Steps = 0;                   ///< of all rounds
@@ -579,33 +583,34 @@ private:
   std::set<ir::FuncId> GatheredArguments;     ///< functions that are given all rows of a batch
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> GatheredTexts; ///< where their arguments are written
   std::set<ir::ExprId> AgreedOn;                                    ///< choices that ranks agree on where they are made
-  std::set<ir::ExprId> NotThere;                                    ///< choices that not all ranks come to
-  std::set<ir::ExprId> MetUnder;                                    ///< recomputed conditions under which ranks meet
-  std::set<ir::FuncId> MeetsIn;      ///< functions in which ranks meet
-  std::set<ir::FuncId> ReturnsEarly; ///< functions that a recomputed condition may leave
-  std::set<ir::FuncId> AgreesIn;     ///< functions in which ranks agree on a choice
-  std::set<ir::FuncId> InThreads;    ///< functions that other threads run, too
+  std::set<ir::ExprId> WholeGradients;           ///< at leaves that stay whole where their rows are shared out
+  std::set<ir::ExprId> NotThere;                 ///< choices that not all ranks come to
+  std::set<ir::ExprId> MetUnder;                 ///< recomputed conditions under which ranks meet
+  std::set<ir::FuncId> MeetsIn;                  ///< functions in which ranks meet
+  std::set<ir::FuncId> ReturnsEarly;             ///< functions that a recomputed condition may leave
+  std::set<ir::FuncId> AgreesIn;                 ///< functions in which ranks agree on a choice
+  std::set<ir::FuncId> InThreads;                ///< functions that other threads run, too
   std::optional<std::set<ir::FuncId>> OfLoaders; ///< functions that loaders call, as often as each has rows
-  std::set<ir::ExprId> Assigned;         ///< right-hand sides of assignments that outlive their step
-  std::map<ir::ExprId, unsigned> Cuts;   ///< whole values of which each rank takes its rows, along a dimension
-  std::set<ir::ExprId> Turned;           ///< of Cuts: it is known along which
-  bool Evaluates = false;                ///< a module was last told to `eval()`, not to `train()`
-  std::set<Location> Carried;            ///< this rank's rows outlive the step there
-  std::set<ir::ExprId> ForEachRow;       ///< of Cuts: vectors that are taken to hold a number for each row
-  std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
-  std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
-  std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
+  std::set<ir::ExprId> Assigned;                 ///< right-hand sides of assignments that outlive their step
+  std::map<ir::ExprId, unsigned> Cuts;           ///< whole values of which each rank takes its rows, along a dimension
+  std::set<ir::ExprId> Turned;                   ///< of Cuts: it is known along which
+  bool Evaluates = false;                        ///< a module was last told to `eval()`, not to `train()`
+  std::set<Location> Carried;                    ///< this rank's rows outlive the step there
+  std::set<ir::ExprId> ForEachRow;               ///< of Cuts: vectors that are taken to hold a number for each row
+  std::set<ir::ExprId> OwnRows;                  ///< whole values with the rows of the loader's batch in hand
+  std::set<ir::StmtId> CutLoops;                 ///< whose steps train on them
+  std::map<std::string, uint32_t> Names;         ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
-  std::set<uint32_t> Windows;                 ///< of `Value::Rows`: of rows that begin elsewhere in each step
-  std::set<uint32_t> Uncounted;               ///< of `Value::Rows`: of what may have any number
-  std::set<uint32_t> Filled;                  ///< of `Value::Rows`: of all that one call filled or gave
-  std::set<ir::ExprId> Fills;                 ///< arguments that a call without a body fills with a batch
+  std::set<uint32_t> Windows;              ///< of `Value::Rows`: of rows that begin elsewhere in each step
+  std::set<uint32_t> Uncounted;            ///< of `Value::Rows`: of what may have any number
+  std::set<uint32_t> Filled;               ///< of `Value::Rows`: of all that one call filled or gave
+  std::set<ir::ExprId> Fills;              ///< arguments that a call without a body fills with a batch
   std::map<ir::StmtId, Evidence> RowLoops; ///< over rows of a training batch, that are no folds, and why
-  std::set<Location> EachStep;                ///< accumulators of parts and of wholes: no part of theirs can wait
-  std::set<ir::VarId> OutsideStreams;         ///< streams that a clock or the like was written to
-  std::set<ir::ExprId> BroughtTogether;       ///< rows that meet all others of their batch, and means over them
-  std::set<ir::ExprId> CoerceAtReturn;        ///< returned values of which another is equal on all ranks
-  std::set<ir::ExprId> CoerceAtAssign;        ///< right-hand sides whose value escapes its step
+  std::set<Location> EachStep;             ///< accumulators of parts and of wholes: no part of theirs can wait
+  std::set<ir::VarId> OutsideStreams;      ///< streams that a clock or the like was written to
+  std::set<ir::ExprId> BroughtTogether;    ///< rows that meet all others of their batch, and means over them
+  std::set<ir::ExprId> CoerceAtReturn;     ///< returned values of which another is equal on all ranks
+  std::set<ir::ExprId> CoerceAtAssign;     ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

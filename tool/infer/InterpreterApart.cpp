@@ -112,7 +112,7 @@ bool Interpreter::standsAlone(ir::FuncId F) const {
 
 /// Whether nothing that a function apart from training does with `V` tells ranks from each other.
 bool Interpreter::sameOnAll(const Value &V) const {
-  return V.replicated() && !V.outside() && !V.Iterator && V.Batch == None &&
+  return V.replicated() && V.Equal == Strength::Exact && !V.Noisy && !V.Iterator && V.Batch == None &&
          llvm::all_of(V.Funcs, [&](ir::FuncId F) { return standsAlone(F); });
 }
 

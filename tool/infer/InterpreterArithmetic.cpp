@@ -233,7 +233,7 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
 
 Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
   Value Cur = read(L, E), Addend = Given;
-  if (Addend.Kind == Placement::Own && outer(L) &&
+  if (outer(L) && ofOneRank() &&
       P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back()).Kind == TypeKind::String) // `text += std::to_string(loss)`
     notWhole("it keeps a value of one batch for later", E);
   if (outer(L) && (Cur.Kind == Placement::Mean || (Cur.Kind == Placement::Partial && Cur.Fresh)) && keepWhole(Cur))
@@ -367,6 +367,27 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       takeFlags(Sum, Last[RE]);
       write(*L, Sum, RE);
       return Sum;
+    }
+    // `n = n + 1`, over batches or rows of one rank
+    auto Apart = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.accumulates(); });
+    if (L && outer(*L) && Apart != Loops.rend() && Apart->ofOneRank() && !ofContainer(LE)) {
+      const ir::Expr &Sum = P.Code.Exprs[P.unconverted(RE)];
+      const bool Adds =
+          Sum.Kind == ExprKind::Binary && Sum.Name == "+" && (numeric(LE) || holdsTensors(P.Code.type(LE)));
+      for (size_t Side : {0, 1})
+        if (Adds && lvalue(P.unconverted(Sum.Args[Side])) == L &&
+            !dependsOn(Sum.Args[1 - Side], L->Root, Apart->Statement)) {
+          eval(RE);
+          const ir::ExprId Addend = Sum.Args[1 - Side];
+          Value Total = accumulate(*L, Last[Addend], Addend, E);
+          takeFlags(Total, Last[RE]);
+          write(*L, Total, RE);
+          return Total;
+        }
+      Value V = eval(RE);
+      if (V.replicated() && dependsOn(RE, L->Root, Apart->Statement))
+        notWhole("what it sets depends on its batches' number", E);
+      return store(E, LE, RE, V);
     }
     return store(E, LE, RE, eval(RE));
   }

@@ -100,8 +100,8 @@ bool drawsNumber(StringRef Name) {
 
 bool isCollecting(StringRef Name) {
   return Name.ends_with("::push_back") || Name.ends_with("::emplace_back") || Name.ends_with("::push") ||
-         Name.ends_with("::push_front") || Name.ends_with("::emplace_front") ||
-         Name.ends_with("::insert") || Name.ends_with("::emplace") || Name.ends_with("::append");
+         Name.ends_with("::push_front") || Name.ends_with("::emplace_front") || Name.ends_with("::insert") ||
+         Name.ends_with("::emplace") || Name.ends_with("::append");
 }
 
 /// `std::for_each`, `std::transform`, `std::sort`: runs a function that it is given, here and now.
@@ -131,7 +131,7 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
     meetsAlone(E, X);
   if (StringRef(X.Name).starts_with("accelerate::"))
     return ours(E, X);
-  if (drawsNumber(X.Name) && llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; }))
+  if (drawsNumber(X.Name) && ofOneRank())
     notWhole("it draws random numbers, the same on each rank", E);
   if (isBackward(X)) {
     backward(E, X);
@@ -205,7 +205,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     return eval(X.Args[0]);
   if (Name == "std::swap" && X.Args.size() == 2)
     return swapped(E, X);
-  if (Name == "at::Tensor::set_data" && X.Object != None && X.Args.size() == 1 && !R.ofModel(X.Object))
+  if (Name.ends_with("::set_data") && X.Object != None && X.Args.size() == 1 && !R.ofModel(X.Object))
     return store(E, X.Object, X.Args[0], eval(X.Args[0]));
   if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::DataLoader &&
       (Name.ends_with("::begin") || Name.ends_with("::end"))) {
@@ -318,6 +318,9 @@ Value Interpreter::swapped(ir::ExprId E, const ir::Expr &X) {
     std::optional<Location> L = lvalue(Side);
     return L ? assignedBy(*L) : None;
   };
+  for (ir::ExprId Side : X.Args)
+    if (std::optional<Location> L = lvalue(Side); L && outer(*L))
+      notWhole("it changes what outlives its batch", E);
   ir::ExprId OfA = Made(X.Args[0]), OfB = Made(X.Args[1]);
   store(E, X.Args[0], OfB, B);
   store(E, X.Args[1], OfA, A);
@@ -354,12 +357,13 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     Out.WholeBackwards[E] = Steps;
   else
     Out.SharedSteps.insert(Steps);
-  if (V.replicated() || V.Kind == Placement::Mean) {
-    if (Recording && !Ours)
-      Out.Backwards[E] = "mean";
-  } else if (V.Kind == Placement::Partial && V.Fresh) {
-    if (Recording && !Ours)
-      Out.Backwards[E] = "sum";
+  const bool Sum = V.Kind == Placement::Partial && V.Fresh;
+  if (V.replicated() || V.Kind == Placement::Mean || Sum) {
+    if (!Recording || Ours)
+      return;
+    auto [Known, New] = Out.Backwards.try_emplace(E, Sum ? "sum" : "mean");
+    if (!New && Known->second != (Sum ? "sum" : "mean"))
+      note("ambiguous-placement", Loss, V, "is a mean over the batch on one path, and a sum on another");
   } else {
     std::string Why = V.Why.empty() ? "is " + inWords(V) : V.Why;
     note("coupled-loss", Loss, V, "the loss " + Why);
@@ -392,6 +396,10 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (X.Kind == ExprKind::Construct)
       addFuncs(Result, V);                    // std::function of a lambda
     if (!V.Funcs.empty() && isAlgorithm(X)) { // which calls it with what isn't followed
+      if (X.Name == "std::apply" || X.Name == "std::visit")
+        for (ir::ExprId Given : X.Args)
+          if (const Value Of = Given == Arg ? Value::of(Placement::Replicated) : eval(Given); !Of.replicated())
+            Result = Of;
       for (ir::FuncId F : V.Funcs)
         for (ir::VarId Param : P.Code.Functions[F].Params) {
           if (const ir::Type &T = P.Code.typeOf(Param); T.Reference && !T.Const)
@@ -470,8 +478,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
                    : Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);
     }
   }
-  if (X.Kind == ExprKind::Call && !Collects && (FromOwn || FromRows))
-    writesThrough(E, X, FromOwn);
+  if (X.Kind == ExprKind::Call && !Collects && (FromOwn || FromRows || ofOneRank()))
+    writesThrough(E, X, FromOwn, FromRows);
   Result.Batch = None;
   if (!Result.replicated() && Result.Kind != Placement::Own && Result.Kind != Placement::Unknown &&
       X.Kind == ExprKind::Call && X.Object != None) {

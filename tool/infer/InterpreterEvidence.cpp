@@ -64,11 +64,14 @@ std::vector<Evidence> Interpreter::evidence(ir::ExprId E, const Value &V) const 
   std::vector<Evidence> Back;
   auto Step = [&](ir::ExprId At, std::string What) {
     const ir::Range &Where = P.Code.Exprs[At].Where;
-    bool Again = !Where.valid() || llvm::any_of(Back, [&](const Evidence &Other) {
-      return Other.Where.File == Where.File && Other.Where.Line == Where.Line;
-    });
-    if (!Again)
+    if (!Where.valid())
+      return;
+    auto Same = llvm::find_if(
+        Back, [&](const Evidence &Other) { return Other.Where.File == Where.File && Other.Where.Line == Where.Line; });
+    if (Same == Back.end())
       Back.push_back({Where, std::move(What)});
+    else if (llvm::StringRef(Same->What).ends_with("gets it here")) // what was done there tells more than its name
+      Same->What = std::move(What);
   };
   std::set<ir::ExprId> Seen;
   ir::ExprId At = E;

@@ -105,9 +105,15 @@ void Interpreter::asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
   if (X.Kind == ExprKind::Call && tellsShape(Name)) {
     auto Of = X.Object == None ? Last.end() : Last.find(X.Object);
-    if (Of == Last.end() || Of->second.Choice == None || !picksRows(Of->second.Choice))
+    const ir::ExprId By = Of == Last.end() ? None : Of->second.Choice;
+    const bool List = X.Object != None && P.Code.type(X.Object).Kind != TypeKind::Tensor; // filled under a condition
+    if (V.recomputed() && By == None)
+      V.makeExact();
+    if (By == None || !(List || picksRows(By)))
       return;
     weaken(V, Of->second); // `scores.index({scores > 0}).size(0)`
+    if (List)
+      return;
     V.Choice = E;
     ChoiceLoop[E] = Loops.empty() ? None : Loops.back().Statement;
     return;
@@ -124,6 +130,8 @@ void Interpreter::asItsOperands(ir::ExprId E, const ir::Expr &X, Value &V) {
     if (!V.replicated() || Of.Equal != Strength::Recomputed)
       return;
     const TypeKind Kind = P.Code.type(Operand).Kind;
+    if (Kind == TypeKind::Iterator && Of.Choice == None) // where it stands in a list, not what it finds there
+      return;
     FromFloats |= Kind == TypeKind::Tensor || Kind == TypeKind::Floating;
     weaken(V, Of);
   };
@@ -239,15 +247,14 @@ void Interpreter::leftBy(ir::StmtId S, const Value &C) {
     It->LeftBy = C.Choice;
 }
 
-/// Whether a function is one that loaders call, a data set's or a transform's, or is called by one: each rank makes such
-/// calls for its own rows.
+/// Whether a function is one that loaders call, a data set's or a transform's, or is called by one: each rank makes
+/// such calls for its own rows.
 bool Interpreter::ofLoaders(ir::FuncId F) {
   if (!OfLoaders) {
     OfLoaders.emplace();
     std::vector<ir::FuncId> Reached;
     for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn)
-      if (llvm::any_of(P.Code.Functions[Fn].Overrides,
-                       [](StringRef Usr) { return Usr.contains("@N@torch@N@data@"); }))
+      if (llvm::any_of(P.Code.Functions[Fn].Overrides, [](StringRef Usr) { return Usr.contains("@N@torch@N@data@"); }))
         Reached.push_back(Fn);
     auto Lambdas = [&](ir::ExprId E) {
       if (P.Code.Exprs[E].Kind == ExprKind::Lambda && P.Code.Exprs[E].Func != None)
@@ -307,9 +314,8 @@ void Interpreter::agreeOnChoice(ir::ExprId E, Value &V) {
   const auto Made = ChoiceLoop.find(At);
   const bool Known = At != None && Made != ChoiceLoop.end() && P.unconverted(E) != P.unconverted(At) &&
                      !NotThere.count(At) && !AgreedOn.count(At);
-  const bool AsOften = Known && (Made->second == None || llvm::any_of(Loops, [&](const Loop &L) {
-                                   return L.Statement == Made->second;
-                                 }));
+  const bool AsOften = Known && (Made->second == None ||
+                                 llvm::any_of(Loops, [&](const Loop &L) { return L.Statement == Made->second; }));
   const bool Here = agreeable(E) && P.Code.Exprs[E].Where.Editable && canMeet();
   if (AsOften || (Known && !Here)) {
     AgreedOn.insert(At);
@@ -363,9 +369,26 @@ bool Interpreter::isMeeting(const ir::Expr &X) const {
   if (X.Kind != ExprKind::Call)
     return false;
   if (Name.consume_front("accelerate::Accelerator::"))
-    return llvm::is_contained({"backward", "reduce", "reduce_", "mean", "sum", "max", "min", "gather", "all_gather",
-                               "all_reduce", "all_mean", "gather_for_metrics", "broadcast", "save", "once",
-                               "on_main_process", "wait_for_everyone", "global_rows", "global_like", "check_trigger"},
+    return llvm::is_contained({"backward",
+                               "reduce",
+                               "reduce_",
+                               "mean",
+                               "sum",
+                               "max",
+                               "min",
+                               "gather",
+                               "all_gather",
+                               "all_reduce",
+                               "all_mean",
+                               "gather_for_metrics",
+                               "broadcast",
+                               "save",
+                               "once",
+                               "on_main_process",
+                               "wait_for_everyone",
+                               "global_rows",
+                               "global_like",
+                               "check_trigger"},
                               Name);
   if (Name.ends_with("::step") && X.Object != None)
     return P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler;
@@ -379,9 +402,8 @@ void Interpreter::meetsAlone(ir::ExprId E, const ir::Expr &X) {
   StringRef Name = X.Name;
   if (X.Kind != ExprKind::Call)
     return;
-  const bool Stream = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
-    return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
-  });
+  const bool Stream = llvm::any_of(
+      X.Args, [&](ir::ExprId Arg) { return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream"); });
   const char *Does = nullptr;
   if ((Name == "torch::save" || Name.ends_with("::save_to") || P.Taught.isSave(Name)) && !Stream)
     Does = "saves";

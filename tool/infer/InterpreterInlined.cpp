@@ -87,6 +87,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     Value &V = Values.back();
     size_t I = Values.size() - 1;
     const ir::Type *T = I < Fn.Params.size() ? &P.Code.typeOf(Fn.Params[I]) : nullptr;
+    if (!T && !Fn.Params.empty() && X.Kind == ExprKind::Call && !V.replicated() && numeric(Arg)) // `line(format, ...)`
+      V = demandReplicated(Arg, V, "passed on");
     bool Sums = V.Kind == Placement::Partial && !V.Fresh && holdsNumbers(P.Code.type(Arg).Name); // a list of them
     std::vector<ir::ExprId> Items; // `{sums.at(0), sums.at(1)}`
     if (Sums)

@@ -192,8 +192,9 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   Value Result = Astray ? *Astray : ofPicks(E, X, In, apply(E, X, Row, In));
   rounded(X, Row, In, Result);
   if (Row.Kind == Operation::Noise && Result.replicated() && Divergent > 0 && !Globals)
-    note("divergent-training", E, Value(), "draws from the generator that ranks have in common, where not every rank "
-                                           "comes along");
+    note("divergent-training", E, Value(),
+         "draws from the generator that ranks have in common, where not every rank "
+         "comes along");
   if (Row.Kind == Operation::Noise && Result.replicated()) // generators that draw other numbers part ways
     for (ir::ExprId Operand : In.Exprs)
       if (Value Size = Last[Operand]; Size.Choice != None || P.Code.type(Operand).Kind == TypeKind::Integer)
@@ -530,8 +531,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     return Result;
   case Operation::Replicated:
     if (StringRef(X.Name).ends_with("grad")) {
+      const ir::VarId Leaf = X.Object == None ? None : P.Code.Exprs[P.unconverted(X.Object)].Var;
       if (!First.replicated())
         return gradientOfRows(E, X, First);
+      if (X.Name == "at::Tensor::grad" && Leaf != None && R.isInputLeaf(Leaf) && !P.Code.Vars[Leaf].Param &&
+          llvm::any_of(Loops, [&](const Loop &L) { return Out.SharedSteps.count(L.Statement) != 0; }))
+        LeafGradients.insert(E);
+      if (WholeGradients.count(E))
+        return Value::unknown("is the gradient at a whole of which each rank has used its rows", E);
       if (Recording && X.Name == "at::Tensor::grad")
         Out.RowGradients[E].insert(First.Kind); // also where other runs have rows
     }

@@ -564,11 +564,6 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       V = nonLinear(V, From, "kept beyond its step");
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
-    else if (From != None && Target.Kind == ExprKind::Ref && P.Code.type(To).Kind == TypeKind::Bool)
-      P.forEachExpr(From, [&](ir::ExprId Sub) { // `flip = !flip`
-        if (P.Code.Exprs[Sub].Kind == ExprKind::Ref && P.Code.Exprs[Sub].Var == Target.Var)
-          notWhole("what it sets depends on its batches' number", E);
-      });
   }
   bool Part = isPart(To);
   if (ofContainer(To))

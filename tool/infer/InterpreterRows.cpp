@@ -432,6 +432,19 @@ std::vector<ir::ExprId> Interpreter::operandsOf(const ir::Expr &X) const {
   return Operands;
 }
 
+/// Whether a layer is given one sample, such as the state of an environment: its first dimension is one of features.
+bool Interpreter::takesOneSample(ir::ExprId E, const ir::Expr &X, Operation Op, const Value &V, const Value &Result) {
+  if (Op == Operation::Container)
+    return V.Rank == 1 && Result.Rank == 1;
+  bool Ignored;
+  const OperationRow *Row = Op == Operation::Contract && V.Rank > 0 ? Table.find(X.Name, Ignored) : nullptr;
+  if (!Row || Row->Signatures.empty() || Row->Signatures.front().Inputs.size() != 1)
+    return false;
+  Value Rows = Value::sharded(0, E);
+  Rows.setRank(V.Rank);
+  return contract(Row->Signatures, Row->Of, {Rows}, E, X.Name).Kind != Placement::Sharded;
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -483,7 +496,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       Batch = V.Rows > NoRows ? V.Rows : Batch;
     }
   if (Local && Batch == 0)
-    ownRows(Loss ? Compares : 0, Beside, Operands, *Local, /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
+    ownRows(Loss ? Compares : 0, Beside, Operands, *Local,
+            /*Table=*/Op && (*Op == Operation::Scatter || *Op == Operation::Lookup));
   if (Batch != 0 && !CutLoops.empty()) {
     const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {
@@ -547,9 +561,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
         V.Rank == 0 || isParameter(Operands[I]) || numbersRows(Operands[I]))
       continue;
-    // A vector of features, which layers make another one of: one sample, such as the state of an environment.
-    if (Module && I == 0 && V.Rank == 1 && Result.Rank == 1 &&
-        (*Op == Operation::Contract || *Op == Operation::Container))
+    if (Module && I == 0 && takesOneSample(E, X, *Op, V, Result))
       continue;
     // A loss's target has the rows of what it is compared with, if that has a batch's at all.
     bool Compared =

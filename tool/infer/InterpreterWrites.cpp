@@ -75,6 +75,27 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
   }
 }
 
+/// Whether the value of `E` comes from `V`, directly or through what the loop sets: `int k = n + m; n = k;`.
+bool Interpreter::dependsOn(ir::ExprId E, ir::VarId V, ir::StmtId Loop) const {
+  std::set<ir::VarId> Seen;
+  std::function<bool(ir::ExprId)> Look = [&](ir::ExprId From) {
+    bool Found = false;
+    P.forEachExpr(From, [&](ir::ExprId Sub) {
+      const ir::Expr &X = P.Code.Exprs[Sub];
+      if (Found || (X.Kind != ExprKind::Ref && X.Kind != ExprKind::Field) || X.Var == None)
+        return;
+      Found = X.Var == V;
+      if (Found || !Seen.insert(X.Var).second)
+        return;
+      const ir::ExprId Made = assignedBy({X.Var, {}});
+      if (Made != None && P.Code.Stmts[Loop].Where.contains(P.Code.Exprs[Made].Where))
+        Found = Look(Made);
+    });
+    return Found;
+  };
+  return Look(E);
+}
+
 /// The object that an iterator or a pointer leads into: `v.begin() + 1`, `v.data()`, `&v[0]`, `std::back_inserter(v)`.
 std::optional<Location> Interpreter::behind(ir::ExprId Iterator) {
   for (int Hops = 0; Iterator != None && Hops != 8; ++Hops) {
@@ -90,17 +111,23 @@ std::optional<Location> Interpreter::behind(ir::ExprId Iterator) {
 
 /// A call that isn't followed and was given rows, or a value of one rank's own batch, which it may write to what
 /// outlives the step: the object of a method that isn't const, what it is given to write to, where an algorithm's
-/// iterators lead.
-void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn) {
+/// iterators lead. What changes an object in a loop over batches, or rows, that only one rank has, depends on their
+/// number, whatever it is given: `count.fetch_add(1)`.
+void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, bool FromRows) {
   StringRef Name = X.Name, Plain = Name.substr(Name.rfind(':') + 1);
   const bool Library = Name.starts_with("std::") || !Name.contains("::");
-  static const char *const Algorithms[] = {
-      "copy",   "copy_n",     "copy_if",     "copy_backward", "move",     "move_backward", "transform", "fill",
-      "fill_n", "generate",   "generate_n",  "swap",          "exchange", "swap_ranges",   "memcpy",    "memmove",
-      "memset", "replace",    "replace_if",  "partial_sum",   "merge",    "inclusive_scan", "exclusive_scan",
-      "iota",   "set_union",  "replace_copy", "adjacent_difference"};
-  static const char *const Looks[] = {"at",  "begin", "end",         "find",        "data",       "front",  "back",
-                                      "get", "value", "lower_bound", "upper_bound", "operator[]", "rbegin", "rend"};
+  static const char *const Algorithms[] = {"copy",           "copy_n",         "copy_if",
+                                           "copy_backward",  "move",           "move_backward",
+                                           "transform",      "fill",           "fill_n",
+                                           "generate",       "generate_n",     "swap",
+                                           "exchange",       "swap_ranges",    "memcpy",
+                                           "memmove",        "memset",         "replace",
+                                           "replace_if",     "partial_sum",    "merge",
+                                           "inclusive_scan", "exclusive_scan", "iota",
+                                           "set_union",      "replace_copy",   "adjacent_difference"};
+  static const char *const Looks[] = {"at",     "begin", "end",     "find",        "data",        "front",
+                                      "back",   "get",   "value",   "lower_bound", "upper_bound", "operator[]",
+                                      "rbegin", "rend",  "reserve", "load"};
   std::vector<ir::ExprId> To;
   if (X.Object == None && Library && llvm::is_contained(Algorithms, Plain))
     To.assign(X.Args.begin(), X.Args.end());
@@ -119,8 +146,13 @@ void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn) {
     std::optional<Location> L = behind(Place);
     if (!L || !outer(*L))
       continue;
+    const bool Apart = llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Whole; });
     if (FromOwn)
       notWhole("it keeps a value of one batch for later", E);
+    else if (!FromRows && (Place != X.Object || !(Apart || Library)))
+      continue;
+    else if (!FromRows)
+      notWhole("it changes what outlives its batch", E);
     else
       write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't followed", E), E);
   }

@@ -54,8 +54,10 @@ public:
 
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;
-  std::set<ObjectId> Models;            ///< whose parameters reach an optimizer
-  std::vector<ir::StmtId> Schedulers;   ///< declarations
+  std::set<ObjectId> Models;          ///< whose parameters reach an optimizer
+  std::vector<ir::StmtId> Schedulers; ///< declarations
+  /// Whether a variable is a leaf that isn't trained, whose gradient is read.
+  bool isInputLeaf(ir::VarId V) const { return Inputs.count(V) != 0; }
   std::set<ir::ExprId> InputCalls;      ///< `requires_grad_()` and the like, of leaves that aren't trained
   std::vector<ir::ExprId> Ungraded;     ///< gradients that are read of tensors whose making wasn't found
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field

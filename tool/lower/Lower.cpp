@@ -119,6 +119,28 @@ ir::TypeId Lowering::typeId(QualType T) {
   return It->second;
 }
 
+/// The lambdas that a function was instantiated with, by where they stand: USRs take all of a function's for one.
+static std::string lambdasIn(const Decl *D) {
+  std::string Text;
+  auto Add = [&](const TemplateArgumentList *Args) {
+    if (!Args)
+      return;
+    for (const TemplateArgument &Arg : Args->asArray())
+      for (const TemplateArgument &Each :
+           Arg.getKind() == TemplateArgument::Pack ? Arg.pack_elements() : llvm::ArrayRef(Arg))
+        if (Each.getKind() == TemplateArgument::Type)
+          if (std::string Type = Each.getAsType().getCanonicalType().getAsString();
+              Type.find("(lambda") != std::string::npos)
+            Text += "#" + Type;
+  };
+  if (const auto *F = dyn_cast<FunctionDecl>(D))
+    Add(F->getTemplateSpecializationArgs());
+  for (const DeclContext *Of = D->getDeclContext(); Of; Of = Of->getParent())
+    if (const auto *Record = dyn_cast<ClassTemplateSpecializationDecl>(Of))
+      Add(&Record->getTemplateArgs());
+  return Text;
+}
+
 std::string Lowering::usrOf(const Decl *D) {
   D = D->getCanonicalDecl();
   if (auto It = Usrs.find(D); It != Usrs.end())
@@ -129,6 +151,8 @@ std::string Lowering::usrOf(const Decl *D) {
     Usr = ("local:" + std::to_string(Usrs.size()) + ":" + Out.Source).c_str();
   } else if (const auto *M = dyn_cast<CXXMethodDecl>(D); M && M->getParent()->isLambda()) {
     Usr += "#" + std::to_string(Usrs.size());
+  } else {
+    Usr += lambdasIn(D);
   }
   return Usrs[D] = Usr.str().str();
 }

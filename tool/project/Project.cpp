@@ -264,8 +264,9 @@ static void leaveOutForeign(Project &P) {
   if (Outside.empty())
     return;
   P.Notes.push_back(std::to_string(Outside.size()) + (Outside.size() == 1 ? " source" : " sources") +
-                    " outside the project '" + P.SourceRoot + (Outside.size() == 1 ? "' isn't read: " : "' aren't read: ") +
-                    Outside.front() + (Outside.size() > 1 ? ", ..." : ""));
+                    " outside the project '" + P.SourceRoot +
+                    (Outside.size() == 1 ? "' isn't read: " : "' aren't read: ") + Outside.front() +
+                    (Outside.size() > 1 ? ", ..." : ""));
 }
 
 Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string> &Sources,
@@ -378,9 +379,15 @@ Expected<Project> openProject(StringRef BuildDir, const std::vector<std::string>
     for (const UnitCommand &Unit : P.Units)
       if (Named.contains(Unit.Source))
         Targets.insert(Unit.Target);
+    const StringSet<> OfNamed = Targets;
+    // Which other targets those are of, CMake says; else any other one may be a library of theirs.
+    for (const auto &[Program, Parts] : P.Targets)
+      if (any_of(Parts, [&](const std::string &Part) { return OfNamed.contains(Part); }))
+        for (const std::string &Part : Parts)
+          Targets.insert(Part);
     bool Library = false;
     for (const UnitCommand &Unit : P.Units)
-      Library |= !Unit.Target.empty() && !Targets.contains(Unit.Target);
+      Library |= !Unit.Target.empty() && !Targets.contains(Unit.Target) && !P.Targets.count(Unit.Target);
     if (!Library)
       erase_if(P.Units,
                [&](const UnitCommand &Unit) { return !Named.contains(Unit.Source) && !Targets.contains(Unit.Target); });
