@@ -136,8 +136,9 @@ Value Interpreter::ownOperator(ir::ExprId E, const ir::Expr &X, ir::FuncId F) {
   std::optional<Location> This;
   if (Member) {
     Call.Args.assign(X.Args.begin() + 1, X.Args.end());
-    eval(X.Args[0]);
     This = lvalue(X.Args[0]);
+    if (!This || P.Code.Exprs[X.Args[0]].Kind != ExprKind::Ref) // `total += part` reads what its body does
+      eval(X.Args[0]);
   }
   return inlined(E, Call, F, This);
 }

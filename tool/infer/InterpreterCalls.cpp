@@ -394,7 +394,10 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     V.Batch = None;
     passesAddress(X, Arg);
     if (X.Kind == ExprKind::Construct)
-      addFuncs(Result, V);                    // std::function of a lambda
+      addFuncs(Result, V); // std::function of a lambda
+    if (!V.Funcs.empty() && isAlgorithm(X) &&
+        llvm::any_of(X.Args, [&](ir::ExprId Of) { return Of != None && Last[Of].Iterator && Last[Of].Batch != None; }))
+      note("divergent-training", E, V, "runs over a loader's batches in a way that isn't followed; write it as a loop");
     if (!V.Funcs.empty() && isAlgorithm(X)) { // which calls it with what isn't followed
       if (X.Name == "std::apply" || X.Name == "std::visit")
         for (ir::ExprId Given : X.Args)
@@ -477,6 +480,13 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
                    ? V
                    : Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);
     }
+  }
+  // What a `std::bind` or a function from elsewhere does with them isn't known.
+  if (X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("std::function<") && (FromOwn || FromRows)) {
+    notWhole("it calls a function that isn't followed", E);
+    for (ir::ExprId Arg : X.Args)
+      if (const Value &V = Last[Arg]; FromRows && !V.replicated() && V.Kind != Placement::Own)
+        note("rank-local-use", Arg, V, "is passed to a function that isn't followed, but is " + inWords(V));
   }
   if (X.Kind == ExprKind::Call && !Collects && (FromOwn || FromRows || ofOneRank()))
     writesThrough(E, X, FromOwn, FromRows);

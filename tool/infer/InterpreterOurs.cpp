@@ -69,6 +69,11 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     return rowsCut(E, Args.empty() ? Value() : Args[0],
                    X.Args.size() > 1 ? unsigned(integer(X.Args[1]).value_or(0)) : 0);
   }
+  // What another program that shares this file was migrated for may be a sum, where it is a mean here.
+  if ((Name == "mine" || Name == "sum") && Args.size() == 1 && Args[0].Kind == Placement::Mean)
+    note("ambiguous-placement", X.Args[0], Args[0],
+         "is a mean over this rank's rows, and `" + Name.str() + "` is for sums; `" +
+             (Name == "mine" ? "share" : "mean") + "` is for means");
   if (Name == "share" && Args.size() == 2 && Args[0].Kind != Placement::Own)
     return Value::partial(true, E);
   if (!Args.empty() && (Name == "share" || (Name == "mine" && !Args[0].replicated())))

@@ -136,8 +136,13 @@ void Interpreter::exec(ir::StmtId Id) {
     execSwitch(Id);
     return;
   case StmtKind::Return: {
-    Value V = S.Value == None ? Value::of(Placement::Replicated) : eval(S.Value);
     Frame &F = Frames.back();
+    const ir::Expr *Given = S.Value == None ? nullptr : &P.Code.Exprs[S.Value];
+    const ir::TypeId Result = P.Code.Functions[F.Function].Result;
+    const bool Itself = Given && Given->Kind == ExprKind::Unary && Given->Name == "*" && // `return *this;`
+                        P.Code.Exprs[Given->Args[0]].Kind == ExprKind::This && Result != None &&
+                        P.Code.Types[Result].Reference;
+    Value V = !Given || Itself ? Value::of(Placement::Replicated, S.Value) : eval(S.Value);
     underRecomputed(V);
     if (V.reducible() && CoerceAtReturn.count(S.Value))
       V = demandReplicated(S.Value, V, "returned");
