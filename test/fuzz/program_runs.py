@@ -4,6 +4,7 @@ import concurrent.futures
 import dataclasses
 import glob
 import json
+import math
 import os
 import pathlib
 import re
@@ -85,7 +86,9 @@ def compare(expected, actual):
                 continue
             whole = re.fullmatch(r"[-+]?\d+", x) and re.fullmatch(r"[-+]?\d+", y)
             v, w = float(x), float(y)
-            if v != v and w != w:  # which sign a NaN has depends on the order of a sum
+            # What a division by zero comes to depends on the order of a sum: the sign of a NaN, or a NaN for an infinity
+            # whose parts have both signs.
+            if not math.isfinite(v) and not math.isfinite(w):
                 continue
             # `not <=` holds for a NaN, too.
             if whole or not abs(v - w) <= RELATIVE * max(abs(v), abs(w)) + ABSOLUTE:
