@@ -106,7 +106,7 @@ void Interpreter::wholeArguments() {
 
 /// What the main process does alone has nothing in it that ranks do together.
 void Interpreter::onceAlone() {
-  for (ir::ExprId E : std::set<ir::ExprId>(Out.Once)) {
+  for (ir::ExprId E : Out.Once) {
     std::set<ir::FuncId> Called;
     std::function<void(ir::ExprId)> Look = [&](ir::ExprId Sub) {
       auto How = Out.Coercions.find(Sub);

@@ -419,6 +419,7 @@ private:
   bool picksRows(ir::ExprId E) const;
   struct Jumps;
   Jumps jumpsOf(ir::StmtId S) const;
+  Loop *leftLoop();
   bool leavesOthers(ir::StmtId S);
   void leftBy(ir::StmtId S, const Value &C);
   bool behindMeets();
@@ -481,6 +482,7 @@ private:
   int rankIndexed(const ir::Expr &X, int Rank) const;
   bool startsAtConstant(ir::ExprId E) const;
   bool besideRows(const Value &V, const Value &Local) const;
+  ir::StmtId trainingSteps() const;
   bool besideUnknown(ir::ExprId E, const Value &V, const Value &Local, const Loop &Step) const;
   void cutCarried(const State &Head);
   bool cutBatch(const Value &V);

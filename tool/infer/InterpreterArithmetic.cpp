@@ -234,13 +234,12 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
 
 Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId AddendExpr, ir::ExprId E) {
   Value Cur = read(L, E), Addend = Given;
-  if (outer(L) && ofOneRank() &&
-      P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back()).Kind == TypeKind::String) // `text += std::to_string(loss)`
+  const ir::Type &Kept = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
+  if (outer(L) && ofOneRank() && Kept.Kind == TypeKind::String) // `text += std::to_string(loss)`
     notWhole("it keeps a value of one batch for later", E);
   if (outer(L) && (Cur.Kind == Placement::Mean || (Cur.Kind == Placement::Partial && Cur.Fresh)) && keepWhole(Cur))
     Cur = Value::of(Placement::Replicated, E);
   // An integer cuts what is added to it: the whole, as in the original, not each rank's part.
-  const ir::Type &Kept = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
   if (AddendExpr != None && outer(L) && Kept.Kind == TypeKind::Integer && Addend.reducible() &&
       Addend.Kind != Placement::Extent && P.Code.type(AddendExpr).Kind == TypeKind::Floating)
     Addend = demandReplicated(AddendExpr, Addend, "added to an integer");
@@ -362,12 +361,15 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       write(*L, *Extreme, RE);
       return *Extreme;
     }
-    if (ir::ExprId Addend = L && ofStep(*L) ? addedTo(*L, RE) : None; Addend != None) { // `loss = loss + …` of a row
+    auto Adding = [&](ir::ExprId Addend) { // as by `+=`
       eval(RE);
       Value Sum = accumulate(*L, Last[Addend], Addend, E);
       takeFlags(Sum, Last[RE]);
       write(*L, Sum, RE);
       return Sum;
+    };
+    if (ir::ExprId Addend = L && ofStep(*L) ? addedTo(*L, RE) : None; Addend != None) { // `loss = loss + …` of a row
+      return Adding(Addend);
     }
     // `n = n + 1`, over batches or rows of one rank
     auto Apart = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.accumulates(); });
@@ -377,14 +379,8 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
           Sum.Kind == ExprKind::Binary && Sum.Name == "+" && (numeric(LE) || holdsTensors(P.Code.type(LE)));
       for (size_t Side : {0, 1})
         if (Adds && lvalue(P.unconverted(Sum.Args[Side])) == L &&
-            !dependsOn(Sum.Args[1 - Side], L->Root, Apart->Statement)) {
-          eval(RE);
-          const ir::ExprId Addend = Sum.Args[1 - Side];
-          Value Total = accumulate(*L, Last[Addend], Addend, E);
-          takeFlags(Total, Last[RE]);
-          write(*L, Total, RE);
-          return Total;
-        }
+            !dependsOn(Sum.Args[1 - Side], L->Root, Apart->Statement))
+          return Adding(Sum.Args[1 - Side]);
       Value V = eval(RE);
       if (V.replicated() && dependsOn(RE, L->Root, Apart->Statement))
         notWhole("what it sets depends on its batches' number", E);

@@ -351,8 +351,7 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
     note("unsupported-backward", E, V, "makes a graph of the gradients (`create_graph`), which are all ranks'");
   if (V.replicated() && !Ours && cutBatch(V))
     return;
-  auto Step = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Trains; });
-  const ir::StmtId Steps = Step == Loops.rend() ? None : Step->Statement;
+  const ir::StmtId Steps = trainingSteps();
   if (V.replicated())
     Out.WholeBackwards[E] = Steps;
   else

@@ -224,14 +224,18 @@ void Interpreter::metIn(ir::FuncId F) {
     Restart |= ReturnsEarly.count(F) != 0;
 }
 
+/// The loop that `continue` means here, if any.
+Interpreter::Loop *Interpreter::leftLoop() {
+  auto It = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode != LoopMode::Switch; });
+  return It == Loops.rend() ? nullptr : &*It;
+}
+
 /// The jumps of `S` out of what is around it: whether ranks that don't all make them would wait for each other.
 bool Interpreter::leavesOthers(ir::StmtId S) {
   const Jumps Of = jumpsOf(S);
   bool Found = Of.Function && behindMeets();
-  if (Of.Loop) {
-    auto It = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode != LoopMode::Switch; });
-    Found |= It != Loops.rend() && (It->Trains || It->Meets);
-  }
+  if (const Loop *L = Of.Loop ? leftLoop() : nullptr)
+    Found |= L->Trains || L->Meets;
   return Found;
 }
 
@@ -242,9 +246,8 @@ void Interpreter::leftBy(ir::StmtId S, const Value &C) {
   const Jumps Of = jumpsOf(S);
   if (Of.Function)
     Frames.back().LeftBy = C.Choice;
-  auto It = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode != LoopMode::Switch; });
-  if (Of.Loop && It != Loops.rend())
-    It->LeftBy = C.Choice;
+  if (Loop *L = Of.Loop ? leftLoop() : nullptr)
+    L->LeftBy = C.Choice;
 }
 
 /// Whether a function is one that loaders call, a data set's or a transform's, or is called by one: each rank makes
@@ -362,6 +365,18 @@ void Interpreter::decidesByNoise(ir::ExprId E, const Value &V) {
     note("noisy-decision", E, V, "decides about the training, and comes from random numbers other than the original's");
 }
 
+/// What a call does to gradients, generators or files that ranks have in common; null if nothing.
+static const char *changesShared(const ir::Expr &X, bool Saves) {
+  StringRef Name = X.Name;
+  if (Saves || Name == "torch::save" || Name.ends_with("::save_to"))
+    return "saves";
+  if (Name.ends_with("::zero_grad"))
+    return "clears gradients";
+  if (Name == "torch::manual_seed" || Name == "at::manual_seed")
+    return "seeds the generator that ranks have in common";
+  return nullptr;
+}
+
 /// What ranks do together, or all must do alike: a collective, a step, another rate, a draw from what they have in
 /// common.
 bool Interpreter::isMeeting(const ir::Expr &X) const {
@@ -393,25 +408,16 @@ bool Interpreter::isMeeting(const ir::Expr &X) const {
   if (Name.ends_with("::step") && X.Object != None)
     return P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler;
   const bool Setting = Name.starts_with("torch::optim::") && Name.contains("Options::") && !X.Args.empty();
-  return Setting || Name.ends_with("::zero_grad") || Name == "torch::save" || Name.ends_with("::save_to") ||
-         Name == "torch::manual_seed" || Name == "at::manual_seed" || isBackward(X) || P.Taught.isSave(Name);
+  return Setting || isBackward(X) || changesShared(X, P.Taught.isSave(Name));
 }
 
 /// A refusal where not every rank comes along, but what they have in common changes: gradients, generators, files.
 void Interpreter::meetsAlone(ir::ExprId E, const ir::Expr &X) {
-  StringRef Name = X.Name;
-  if (X.Kind != ExprKind::Call)
-    return;
-  const bool Stream = llvm::any_of(
-      X.Args, [&](ir::ExprId Arg) { return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream"); });
-  const char *Does = nullptr;
-  if ((Name == "torch::save" || Name.ends_with("::save_to") || P.Taught.isSave(Name)) && !Stream)
-    Does = "saves";
-  else if (Name.ends_with("::zero_grad"))
-    Does = "clears gradients";
-  else if (Name == "torch::manual_seed" || Name == "at::manual_seed")
-    Does = "seeds the generator that ranks have in common";
-  if (Does)
+  const char *Does = X.Kind == ExprKind::Call ? changesShared(X, P.Taught.isSave(X.Name)) : nullptr;
+  const bool Stream = Does && llvm::any_of(X.Args, [&](ir::ExprId Arg) { // `torch::save(model, bytes)`: no file
+                        return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
+                      });
+  if (Does && !Stream)
     note("divergent-training", E, Value(), std::string(Does) + " where not every rank comes along");
 }
 

@@ -191,11 +191,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   std::optional<Value> Astray = picksAstray(E, X, Row, In);
   Value Result = Astray ? *Astray : ofPicks(E, X, In, apply(E, X, Row, In));
   rounded(X, Row, In, Result);
-  if (Row.Kind == Operation::Noise && Result.replicated() && Divergent > 0 && !Globals)
+  const bool DrawsForAll = Row.Kind == Operation::Noise && Result.replicated();
+  if (DrawsForAll && Divergent > 0 && !Globals)
     note("divergent-training", E, Value(),
-         "draws from the generator that ranks have in common, where not every rank "
-         "comes along");
-  if (Row.Kind == Operation::Noise && Result.replicated()) // generators that draw other numbers part ways
+         "draws from the generator that ranks have in common, where not every rank comes along");
+  if (DrawsForAll) // generators that draw other numbers part ways
     for (ir::ExprId Operand : In.Exprs)
       if (Value Size = Last[Operand]; Size.Choice != None || P.Code.type(Operand).Kind == TypeKind::Integer)
         agreeOnChoice(Operand, Size);

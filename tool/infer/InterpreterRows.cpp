@@ -229,6 +229,12 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   return NoRows;
 }
 
+/// The innermost loop around here that trains, or None.
+ir::StmtId Interpreter::trainingSteps() const {
+  auto Step = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Trains; });
+  return Step == Loops.rend() ? None : Step->Statement;
+}
+
 /// The innermost loop around here that trains, if its batches aren't a loader's.
 const Interpreter::Loop *Interpreter::stepLoop() const {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It) {

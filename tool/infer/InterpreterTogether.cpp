@@ -129,8 +129,8 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     return;
   if (V.Kind == Placement::Sharded && Model) {
     Out.SharesOut = true;
-    if (auto Step = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Trains; }); Step != Loops.rend())
-      Out.SharedSteps.insert(Step->Statement);
+    if (ir::StmtId Steps = trainingSteps(); Steps != None)
+      Out.SharedSteps.insert(Steps);
   }
   // What LibTorch computes. Of another library's functions the user knows more: a row of the table tells it.
   bool Known = X.Kind != ExprKind::Call || StringRef(X.Name).starts_with("at::") ||
