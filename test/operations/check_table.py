@@ -47,7 +47,7 @@ UNSAMPLED_NAMES = {"std::get": "every sample of a tuple takes it", "len": "not L
                    "TransformerDecoder": "a stack of its layer", "unique_dim": "C++ alone, as `unique_consecutive`",
                    "special_log_softmax": "as `log_softmax`; Python names its type otherwise"}
 NOISE = {"noise", "noise-like", "noise-module"}
-ANNOTATIONS = {"throws-without-rows", "nan-without-rows", "drops-out"}
+ANNOTATIONS = {"throws-without-rows", "nan-without-rows", "drops-out", "keeps-statistics", "writes-weight"}
 
 Input = collections.namedtuple("Input", "name shape domain batch")
 Sample = collections.namedtuple("Sample", "row inputs text line refused")

@@ -324,6 +324,7 @@ private:
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
+  bool optionGiven(const std::string &Option, const ir::Expr &X, const Operands &In) const;
   Value ofField(ir::ExprId E, const Location &L, Value V);
 
   // Calls (InterpreterCalls.cpp, InterpreterInlined.cpp)

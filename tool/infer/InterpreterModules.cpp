@@ -194,6 +194,22 @@ bool Interpreter::switchedOn(ir::ExprId Module, StringRef Option) const {
   return false;
 }
 
+/// Whether a module or a function was given an option, or needs none, `always`; `.option(false)` doesn't count.
+bool Interpreter::optionGiven(const std::string &Option, const ir::Expr &X, const Operands &In) const {
+  if (Option.empty() || Option == "always")
+    return !Option.empty();
+  if (llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, Option.c_str(), 2); }))
+    return true;
+  if (In.Maker == None || !saysAnywhere(In.Maker, Option.c_str()))
+    return false;
+  std::vector<ir::ExprId> Made = constructions(In.Maker);
+  return Made.empty() || !llvm::all_of(Made, [&](ir::ExprId E) {
+           Arguments Args = arguments(OperationRow(), P.Code.Exprs[E].Args);
+           auto It = Args.find(Option);
+           return It != Args.end() && !It->second.empty() && P.Code.Exprs[It->second[0]].Name == "false";
+         });
+}
+
 /// The modules that a container was given, in order: by its constructor and by `push_back`.
 std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   std::vector<ir::ExprId> Found;

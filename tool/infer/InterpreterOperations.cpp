@@ -227,9 +227,12 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   Result.Iterator = false;
   bool Local = First.Kind == Placement::Sharded;
   bool AnyLocal = llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
-  if (Row.Kind == Operation::CoupledModule && First.Kind == Placement::Own && !Evaluates)
+  const bool Own = First.Kind == Placement::Own;
+  if (Own && !Evaluates && (Row.Kind == Operation::CoupledModule || optionGiven(Row.KeepsStatistics, X, In)))
     notWhole("its batches change running statistics (no `eval()` is seen before it)", E);
-  if (Row.Kind == Operation::NoiseModule && First.Kind == Placement::Own && !Evaluates)
+  if (Own && optionGiven(Row.WritesWeight, X, In))
+    notWhole("its batches shorten the rows of a weight that they look up", E);
+  if (Row.Kind == Operation::NoiseModule && Own && !Evaluates)
     note("dropout", E, First, "drops out at random");
   if (Row.Kind == Operation::Index) {
     if (std::optional<Value> Picked = ofEachRow(X, Result))
@@ -256,10 +259,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
           return V;
   Dimensions Dims = dimensions(Row, Args, In.Exprs.empty() ? None : In.Exprs[0]);
-  if (!Row.DropsOut.empty() && AnyLocal &&
-      (Row.DropsOut == "always" || (In.Maker != None && saysAnywhere(In.Maker, Row.DropsOut.c_str())) ||
-       llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, Row.DropsOut.c_str(), 2); })))
+  if (AnyLocal && optionGiven(Row.DropsOut, X, In))
     note("dropout", E, First, "drops out at random");
+  if (AnyLocal && optionGiven(Row.KeepsStatistics, X, In))
+    note("batch-statistics", E, First, "keeps running statistics of this rank's rows, not of the global batch");
+  if (AnyLocal && optionGiven(Row.WritesWeight, X, In))
+    note("divergent-training", E, First,
+         "writes to what is trained: rows of its weight that this rank's batch looks up are shortened (`max_norm`), on "
+         "other ranks others");
 
   switch (Row.Kind) {
   case Operation::RowWise:
@@ -588,7 +595,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (Local && First.Dim != 0)
       return Value::unknown("runs along the batch (`" + X.Name + "`)", E);
     if (Local)
-      note("batch-statistics", E, First, "normalises with the statistics of this rank's rows");
+      note("batch-statistics", E, First,
+           "normalises with the statistics of this rank's rows, not of the global batch; every rank needs two rows of "
+           "every batch");
     return Result;
   case Operation::NoiseModule:
     if (Local)

@@ -127,8 +127,11 @@ static bool annotate(StringRef Key, OperationRow &Row, StringRef Option) {
     Row.Empty = OnEmpty::Throws;
   else if (Key == "nan-without-rows")
     Row.Empty = OnEmpty::NotANumber;
-  else if (Key == "drops-out")
-    Row.DropsOut = Option.empty() ? "always" : Option.str();
+  else if (std::string *Told = Key == "drops-out"          ? &Row.DropsOut
+                               : Key == "keeps-statistics" ? &Row.KeepsStatistics
+                               : Key == "writes-weight"    ? &Row.WritesWeight
+                                                           : nullptr)
+    *Told = Option.empty() ? "always" : Option.str();
   else
     return false;
   return true;

@@ -76,7 +76,8 @@ struct OperationRow {
   bool DeclaresParameters = false;
   std::vector<Parameter> Parameters;
   OnEmpty Empty = OnEmpty::Works;
-  std::string DropsOut; ///< the option that makes it draw, or `always`
+  /// The option of a module that makes it draw, keep statistics of its rows, write to its weight; or `always`.
+  std::string DropsOut, KeepsStatistics, WritesWeight;
 
   const Parameter *parameter(llvm::StringRef Name) const;
 };

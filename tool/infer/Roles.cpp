@@ -168,9 +168,9 @@ void Roles::unifyFlow() {
     if (X.Kind == ExprKind::Assign && X.Name == "=" && X.Args.size() == 2 && X.Args[0] != None)
       Flow(object(X.Args[0]), P.Code.type(X.Args[0]).Kind, X.Args[1]);
     // `train ? *loader : *held_out`: one loop runs over either, so both are shared out alike.
-    if (X.Kind == ExprKind::Conditional && P.Code.type(E).Kind == TypeKind::DataLoader)
+    if (X.Kind == ExprKind::Conditional)
       for (ir::ExprId Side : llvm::drop_begin(X.Args))
-        Flow(object(E), TypeKind::DataLoader, Side);
+        Flow(object(E), P.Code.type(E).Kind, Side);
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
     for (ir::FuncId F : P.bodies(X)) {
@@ -287,22 +287,40 @@ std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) c
   return Found;
 }
 
+/// What `E` may be, without conversions: itself, or the sides of a choice.
+void Roles::sidesOf(ir::ExprId E, std::vector<ir::ExprId> &Into) const {
+  const ir::Expr *X = &P.Code.Exprs[E];
+  while ((X->Kind == ExprKind::Construct || X->Kind == ExprKind::Cast || X->Name == "std::move") &&
+         X->Args.size() == 1 && X->Args[0] != None && P.Code.type(X->Args[0]).Kind == P.Code.type(E).Kind)
+    X = &P.Code.Exprs[E = X->Args[0]];
+  if (X->Kind == ExprKind::Conditional)
+    for (ir::ExprId Side : llvm::drop_begin(X->Args))
+      sidesOf(Side, Into);
+  else
+    Into.push_back(E);
+}
+
 void Roles::findOptimizers() {
   auto Consider = [&](ir::ExprId Value, ir::VarId Var, ir::FuncId F, ir::StmtId S, ir::ExprId Target = None) {
     if (Value == None)
       return;
-    const ir::Expr &X = P.Code.Exprs[Value];
-    bool Makes =
-        (X.Kind == ExprKind::Construct && !X.Args.empty() && P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
-        (X.Kind == ExprKind::Call && (StringRef(X.Name).starts_with("std::make_")));
     if (P.Code.type(Value).Kind != TypeKind::Optimizer)
       return;
+    // `adam ? std::unique_ptr<Optimizer>(…) : …` is one of both.
+    std::vector<ir::ExprId> Sides;
+    sidesOf(Value, Sides);
+    auto Makes = [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      return (X.Kind == ExprKind::Construct && !X.Args.empty() &&
+              P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
+             (X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("std::make_"));
+    };
     // A helper that makes one: what it is given are its models.
-    const ir::Expr *Call = &X;
-    while ((Call->Kind == ExprKind::Construct || Call->Name == "std::move") && Call->Args.size() == 1)
-      Call = &P.Code.Exprs[Call->Args[0]];
-    bool Helped = Call->Kind == ExprKind::Call && !P.bodies(*Call).empty() && !P.Code.typeOf(Var).Reference;
-    if (!Makes && !Helped)
+    auto Helps = [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      return X.Kind == ExprKind::Call && !P.bodies(X).empty() && !P.Code.typeOf(Var).Reference;
+    };
+    if (!llvm::all_of(Sides, [&](ir::ExprId Side) { return Makes(Side) || Helps(Side); }))
       return;
     OptimizerRole O;
     O.Made = Value;
@@ -310,21 +328,25 @@ void Roles::findOptimizers() {
     O.Function = F;
     O.Statement = S;
     O.Target = Target;
-    for (ir::ExprId Arg : Helped ? Call->Args : X.Args) {
-      for (ir::ExprId Model : modelsIn(Arg, F, 2))
+    auto Add = [&](ir::ExprId Model) {
+      if (llvm::none_of(O.Models, [&](ir::ExprId Known) { return object(Known) == object(Model); }))
         O.Models.push_back(Model);
-      // `*model`, `model`
-      const ir::Expr *Given = &P.Code.Exprs[Arg];
-      ir::ExprId Model = Arg;
-      while ((Given->Kind == ExprKind::Unary || Given->Kind == ExprKind::Cast ||
-              (Given->Kind == ExprKind::Call && StringRef(Given->Name).ends_with("::operator*"))) &&
-             (Given->Object != None || !Given->Args.empty())) {
-        Model = Given->Object != None ? Given->Object : Given->Args[0];
-        Given = &P.Code.Exprs[Model];
+    };
+    for (ir::ExprId Side : Sides)
+      for (ir::ExprId Arg : P.Code.Exprs[Side].Args) {
+        llvm::for_each(modelsIn(Arg, F, 2), Add);
+        // `*model`, `model`
+        const ir::Expr *Given = &P.Code.Exprs[Arg];
+        ir::ExprId Model = Arg;
+        while ((Given->Kind == ExprKind::Unary || Given->Kind == ExprKind::Cast ||
+                (Given->Kind == ExprKind::Call && StringRef(Given->Name).ends_with("::operator*"))) &&
+               (Given->Object != None || !Given->Args.empty())) {
+          Model = Given->Object != None ? Given->Object : Given->Args[0];
+          Given = &P.Code.Exprs[Model];
+        }
+        if (Helps(Side) && P.Code.type(Model).Kind == TypeKind::Module)
+          Add(Model);
       }
-      if (Helped && P.Code.type(Model).Kind == TypeKind::Module)
-        O.Models.push_back(Model);
-    }
     for (ir::ExprId Model : O.Models)
       Models.insert(object(Model));
     Optimizers.push_back(std::move(O));

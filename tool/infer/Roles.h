@@ -71,6 +71,7 @@ private:
   void indexStatements();
   void unifyFlow();
   void findOptimizers();
+  void sidesOf(ir::ExprId E, std::vector<ir::ExprId> &Into) const;
   void findOptimizersGiven();
   ir::ExprId groupedBy(ir::ExprId E) const;
   void findOptimizersPut();

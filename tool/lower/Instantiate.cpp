@@ -29,12 +29,30 @@ public:
     return true;
   }
 
+  /// Holders and smart pointers make objects in bodies that aren't read: nothing else defines these constructors.
+  bool VisitCXXRecordDecl(CXXRecordDecl *D) {
+    if (D->isThisDeclarationADefinition() && D->isCompleteDefinition() && !D->isDependentContext() && !D->isLambda() &&
+        !D->isInvalidDecl() && D->hasInClassInitializer() && Made.insert(D).second)
+      Initialised.push_back(D);
+    return true;
+  }
+
   std::vector<ClassTemplateSpecializationDecl *> Incomplete;
   std::vector<CXXMethodDecl *> Methods;
+  std::vector<CXXRecordDecl *> Initialised;
 
 private:
   llvm::DenseSet<CXXMethodDecl *> Seen;
+  llvm::DenseSet<CXXRecordDecl *> Made;
 };
+
+/// Defines a default constructor that nobody wrote, so that it tells what members are initialised with in the class.
+void defineDefault(Sema &S, CXXRecordDecl *D) {
+  CXXConstructorDecl *Ctor = S.LookupDefaultConstructor(D);
+  if (Ctor && Ctor->isDefaulted() && !Ctor->isDeleted() && !Ctor->isInvalidDecl() && !Ctor->hasBody() &&
+      !Ctor->willHaveBody())
+    S.DefineImplicitDefaultConstructor(D->getLocation(), Ctor);
+}
 
 } // namespace
 
@@ -53,6 +71,7 @@ void instantiateMethods(Sema &S, ProjectFilter InProject) {
   for (int Round = 0; Round != 8; ++Round) {
     Found.Incomplete.clear();
     Found.Methods.clear();
+    Found.Initialised.clear();
     for (Decl *D : Ctx.getTranslationUnitDecl()->noload_decls()) {
       SourceLocation Loc = SM.getFileLoc(D->getLocation());
       OptionalFileEntryRef Entry = SM.getFileEntryRefForID(SM.getFileID(Loc));
@@ -60,6 +79,8 @@ void instantiateMethods(Sema &S, ProjectFilter InProject) {
         Found.TraverseDecl(D);
     }
     bool Any = !Found.Methods.empty();
+    for (CXXRecordDecl *D : Found.Initialised)
+      defineDefault(S, D);
     for (ClassTemplateSpecializationDecl *D : Found.Incomplete)
       Any |= S.isCompleteType(D->getLocation(), Ctx.getRecordType(D));
     for (CXXMethodDecl *M : Found.Methods) {
