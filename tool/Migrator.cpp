@@ -396,6 +396,9 @@ bool Migrator::disagreements(std::vector<Plan> &Plans) {
         const auto &[A, B] = std::minmax(I, J);
         std::string Message = "programs `" + Plans[A].P.Name + "` and `" + Plans[B].P.Name +
                               "` need different edits in " + Tree.display(Path);
+        if (Plans[J].Result.What == Verdict::Refused) // for reasons of its own
+          Message = "`" + Plans[I].P.Name + "` needs edits in " + Tree.display(Path) + ", which `" + Plans[J].P.Name +
+                    "` runs as well, and that is refused (" + Plans[J].Result.Reason + ")";
         refuse(Plans[I], "AM0903", Message);
         if (Plans[J].migrated())
           refuse(Plans[J], "AM0903", Message);

@@ -243,6 +243,12 @@ private:
   bool ofContainer(ir::ExprId To) const;
   bool writesTo(ir::StmtId Body, ir::VarId V) const;
   void points(const Location &L, ir::ExprId To);
+  // (InterpreterIterators.cpp)
+  void insertsInto(ir::ExprId Iterator, std::set<ir::ExprId> &Into, int Hops) const;
+  std::optional<Value> putThrough(ir::ExprId E, const ir::Expr &X);
+  bool printsThrough(ir::ExprId E, const ir::Expr &X);
+  const std::set<ir::VarId> &hidden() const;
+  bool leadsAstray(ir::ExprId Pointer, const Location &L) const;
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
   std::optional<Location> viewed(ir::ExprId E);
@@ -293,6 +299,7 @@ private:
   std::vector<Value> featured(llvm::ArrayRef<Signature> Signatures, std::vector<Value> Tensors, ir::ExprId E);
   Value besideRows(llvm::ArrayRef<Value> Values, ir::ExprId E);
   bool filled(ir::ExprId E) const;
+  Value padded(ir::ExprId E, const ir::Expr &X, const Value &Rows);
   Value asManyRows(ir::ExprId E, const Operands &In, const Dimensions &Dims);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
@@ -347,6 +354,7 @@ private:
   const std::set<ir::ExprId> &writeTargets() const;
   bool withinTensor(ir::ExprId E) const;
   void keepCopies(ir::StmtId Id);
+  bool takesOwn(ir::ExprId E, const Value &Into);
   void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
@@ -485,7 +493,8 @@ private:
   bool besideRows(const Value &V, const Value &Local) const;
   ir::StmtId trainingSteps() const;
   bool besideUnknown(ir::ExprId E, const Value &V, const Value &Local, const Loop &Step) const;
-  void cutCarried(const State &Head);
+  bool meansRowsOf(ir::ExprId E, const Value &V, const Value &Local) const;
+  void cutAlike(const State &A, const State &B);
   bool cutBatch(const Value &V);
   bool ownRowsOf(ir::ExprId E);
   bool oneSample(ir::ExprId E) const;
@@ -562,6 +571,7 @@ private:
   std::set<ir::ExprId> Statements;                    ///< expressions that are statements: nothing uses their value
   std::optional<std::set<ir::VarId>> Parameters;      ///< that are registered as such
   std::optional<std::set<ir::ExprId>> WeightedShares; ///< first arguments of `share(x, weight)`
+  std::set<ir::ExprId> PaddedForAll;                  ///< arguments of `pad_across_processes(x)`
   std::optional<std::set<ir::VarId>> InParts;         ///< tensors of which a part is written by another name
   std::optional<bool> Ignored;                        ///< the class that losses leave out is written somewhere
   std::optional<bool> Derivatives;                    ///< at inputs are taken
@@ -569,6 +579,7 @@ private:
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
   mutable std::optional<std::set<ir::VarId>> Changed;  ///< variables that are assigned to, or handed to what may write
   mutable std::optional<std::set<ir::ExprId>> Targets; ///< what stands where tensors are written
+  mutable std::optional<std::set<ir::VarId>> Hidden;   ///< variables whose address is kept where nothing follows it
   mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
   mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
   mutable std::map<ir::FuncId, Body> Bodies;

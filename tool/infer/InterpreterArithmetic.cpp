@@ -165,6 +165,10 @@ Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
     F = eval(X.Args[2]);
   });
   Divergent -= Differs;
+  if (const Loop *Step = CutLoops.empty() ? nullptr : stepLoop()) // `teacher ? target[t] : predicted`
+    for (const auto &[Side, Whole, Local] : {std::tuple(X.Args[1], &T, &F), std::tuple(X.Args[2], &F, &T)})
+      if (meansRowsOf(Side, *Whole, *Local))
+        cut(cutPoint(Side, *Step), Step->Statement);
   if (Differs && P.Code.type(E).Kind != TypeKind::Void)
     return Value::unknown("is chosen by a value that differs between ranks", E);
   return C.Kind == Placement::Own ? C : join(T, F);
@@ -335,6 +339,9 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   placedBy(LE);
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1)
     return ownOperator(E, X, Bodies.front());
+  if (X.Name == "=")
+    if (std::optional<Value> Put = putThrough(E, X))
+      return *Put;
   auto Ties = [&](ir::ExprId To) {
     StringRef Name = P.Code.Exprs[To].Name;
     return Name == "std::tie" || Name == "std::forward_as_tuple";

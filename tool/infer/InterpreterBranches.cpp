@@ -142,8 +142,10 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   });
   bool ElseDead = Dead;
   Dead = ThenDead && ElseDead;
-  if (!ThenDead && !ElseDead)
+  if (!ThenDead && !ElseDead) {
     sumsOfParts(AfterThen, Current);
+    cutAlike(AfterThen, Current);
+  }
   if (ThenDead && !ElseDead)
     ; // Current is the else side's
   else if (!ThenDead && ElseDead)

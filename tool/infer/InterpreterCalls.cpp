@@ -228,6 +228,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     if (Begin.Iterator)
       return Value::of(Placement::Replicated, E);
   }
+  if (printsThrough(E, X))
+    return Value::of(Placement::Replicated, E);
   bool File = Name.starts_with("std::") && Name.ends_with("::write") && X.Object != None && X.Args.size() == 2;
   if (File || Name == "fwrite" || Name == "std::fwrite")
     writesBytes(X.Args[0]);

@@ -269,19 +269,35 @@ bool Interpreter::cutBatch(const Value &V) {
   return Any;
 }
 
-/// `token = target.select(1, t)` at the end of a round that began with this rank's rows of the same batch: they are
-/// meant.
-void Interpreter::cutCarried(const State &Head) {
+/// Whether the whole `V` that `E` gives has the rows of which `Local` are this rank's, where one stands for the other: it
+/// has as many by name, or is written as something that is cut, `target[t]`.
+bool Interpreter::meansRowsOf(ir::ExprId E, const Value &V, const Value &Local) const {
+  if (E == None || Local.Kind != Placement::Sharded || Local.Dim != 0 || !V.replicated() || V.Trained ||
+      P.Code.type(E).Kind != TypeKind::Tensor)
+    return false;
+  if (V.Rows > NoRows && V.Rows == Local.Rows)
+    return true;
+  const std::string Text = spelled(P.unconverted(E));
+  return V.Rows != NoRows && llvm::any_of(Cuts, [&](const auto &Cut) {
+           return Cut.second == 0 && P.Code.type(Cut.first).Kind == TypeKind::Tensor &&
+                  P.Code.Exprs[P.unconverted(Cut.first)].Kind != ExprKind::Ref &&
+                  spelled(P.unconverted(Cut.first)) == Text;
+         });
+}
+
+/// Two ways to the same place, the end of a round and what it began with, or the sides of a choice: where one leaves this
+/// rank's rows in a variable and the other the whole, `token = target.select(1, t)`, its rows are meant.
+void Interpreter::cutAlike(const State &A, const State &B) {
   const Loop *Step = CutLoops.empty() ? nullptr : stepLoop();
   if (!Step)
     return;
-  for (const auto &[L, Next] : Current) {
-    auto Before = Head.find(L);
-    if (Before == Head.end() || Before->second.Kind != Placement::Sharded || Before->second.Dim != 0 ||
-        !Next.replicated() || Next.Trained || Next.Rows <= NoRows || Next.Rows != Before->second.Rows ||
-        Next.AssignedBy == None || P.Code.Vars[L.Root].Function != Frames.back().Function)
+  for (const auto &[L, V] : A) {
+    auto Other = B.find(L);
+    if (Other == B.end() || P.Code.Vars[L.Root].Function != Frames.back().Function)
       continue;
-    cut(cutPoint(Next.AssignedBy, *Step), Step->Statement);
+    for (const auto &[Whole, Local] : {std::pair(&V, &Other->second), std::pair(&Other->second, &V)})
+      if (meansRowsOf(Whole->AssignedBy, *Whole, *Local))
+        cut(cutPoint(Whole->AssignedBy, *Step), Step->Statement);
   }
 }
 

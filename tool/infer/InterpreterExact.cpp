@@ -396,6 +396,7 @@ bool Interpreter::isMeeting(const ir::Expr &X) const {
                                "all_reduce",
                                "all_mean",
                                "gather_for_metrics",
+                               "pad_across_processes",
                                "broadcast",
                                "save",
                                "once",

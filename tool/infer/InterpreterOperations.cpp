@@ -178,7 +178,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
         Row.Kind != Operation::Extent)
       Out.Unmoved.insert(V.Batch);
     // Of a list of rows a tensor can be made, and its length be asked.
-    if (listsRows(Operand, V) && Row.Kind != Operation::Stack && Row.Kind != Operation::Factory &&
+    if (listsRows(Operand, V) && Row.Kind != Operation::Stack && Row.Kind != Operation::PadSequence &&
+        Row.Kind != Operation::Factory &&
         Row.Kind != Operation::Extent)
       V = Value::unknown("is a list of a batch's rows", Operand);
     if (holdsTensors(T))
@@ -455,6 +456,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     return unflattened(Result, Dims.Known[0], Args.count("sizes") ? Args["sizes"].size() : 0, E);
   case Operation::Expand:
     return expanded(E, In, Args);
+  case Operation::PadSequence:
+    return padded(E, X, First);
   case Operation::Pad: {
     if (!Local)
       return Result;

@@ -18,8 +18,13 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
   if (isMeeting(X))
     notWhole("ranks meet in its loop", E);
   std::vector<Value> Args;
+  const bool Pads = Name == "pad_across_processes" && !X.Args.empty();
+  if (Pads)
+    PaddedForAll.insert(P.unconverted(X.Args[0]));
   for (ir::ExprId Arg : X.Args)
     Args.push_back(eval(Arg));
+  if (Pads)
+    return Args[0];
   if (Name == "reduce_")
     for (ir::ExprId Arg : X.Args)
       if (std::optional<Location> L = lvalue(Arg))

@@ -63,6 +63,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     if (X.Name == "*")
       if (std::optional<Location> L = lvalue(withoutOffset(X.Args[0])); L && PointsTo.count(*L))
         return PointsTo.at(*L);
+      else if (L && leadsAstray(X.Args[0], *L))
+        return std::nullopt;
     return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
   case ExprKind::Index: {
     std::optional<Location> L = lvalue(X.Object);
@@ -263,7 +265,8 @@ bool Interpreter::astray(const std::optional<Location> &L) const {
   // A view of what outlives the step: its sums would have to be the tensor's.
   if (auto It = L ? Views.find(L->Root) : Views.end(); It != Views.end() && outer(It->second))
     return true;
-  return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field; // of some object
+  return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field || // of some object
+         hidden().count(L->Root);
 }
 
 /// Whether a place holds where something else is: copies of it name the same thing.

@@ -162,6 +162,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
                  .Cases("sum", "mean", "max", "min", "argmax", "argmin", Reduced)
                  .Cases("norm", "any", "all", "std", "var", Reduced)
                  .Cases("select", "permute", "transpose", "t", "stack", Fresh)
+                 .Case("pad_sequence", Fresh)
                  .Cases("view", "reshape", "flatten", "squeeze", "unsqueeze", "cat", Other)
                  .Default(Keep);
   if (Kind == Picked) {

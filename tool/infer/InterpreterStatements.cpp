@@ -356,6 +356,9 @@ void Interpreter::loopBody(ir::StmtId Id) {
           Alias[S.Var] = *L;
           Elements.insert(S.Var);
         }
+      } else if (T.Hold == ir::Holding::Pointer || StringRef(T.Name).ends_with("*") ||
+                 StringRef(T.Name).starts_with("std::reference_wrapper<")) {
+        Elsewhere.insert(S.Var); // `for (auto *sum : {&a, &b})`
       }
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
         Item.Batch = L.Loader;
@@ -454,7 +457,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
       Current = Entry;
     if (Loops.back().Mode == LoopMode::Rows)
       markEscaped(Depth);
-    cutCarried(Head);
+    cutAlike(Current, Head);
     State Next = joined(Head, Current);
     if (sameState(Next, Head))
       break;

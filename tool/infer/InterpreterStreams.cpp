@@ -148,4 +148,26 @@ void Interpreter::carry() {
       Carried.insert(L);
 }
 
+/// `pad_sequence(rows, true)`: of rows of all lengths, each padded to the longest of the batch, which may be another
+/// rank's. Its rows lie along the second dimension if it isn't told to put them first.
+Value Interpreter::padded(ir::ExprId E, const ir::Expr &X, const Value &Rows) {
+  Value Result = Rows;
+  Result.forgetRank();
+  Result.Listed = false;
+  if (Rows.Kind != Placement::Sharded)
+    return Result;
+  if (!Rows.Listed)
+    return Value::unknown("pads tensors that aren't the rows of a batch one by one (`" + X.Name + "`)", E);
+  const ir::Expr *First = X.Args.size() > 1 ? &P.Code.Exprs[P.unconverted(X.Args[1])] : nullptr;
+  const bool Told = First && First->Kind == ExprKind::Literal;
+  if (First && !Told)
+    return Value::unknown("puts a batch's rows along a dimension that isn't known here (`" + X.Name + "`)", E);
+  if (!PaddedForAll.count(E) && !coerce(E, "pad", Rows))
+    return Value::unknown("is padded to the longest of this rank's rows, where not every rank comes along", E);
+  Result.Dim = Told && First->Name == "true" ? 0 : 1;
+  Result.Least = 2;
+  Result.RankOf = rankOf(E);
+  return Result;
+}
+
 } // namespace migrate

@@ -209,6 +209,20 @@ bool Interpreter::withinTensor(ir::ExprId E) const {
   return Of != None && Part && (P.Code.typeOf(Of).Kind == TypeKind::Tensor || Views.count(Of));
 }
 
+/// All rows that were brought together, written into this rank's: `first.copy_(output)` takes its own of them, from the
+/// next run on.
+bool Interpreter::takesOwn(ir::ExprId E, const Value &Into) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  ir::ExprId From = X.Kind == ExprKind::Assign && X.Name == "="                                             ? X.Args[1]
+                    : X.Kind == ExprKind::Call && X.Name == "at::Tensor::copy_" && !X.Args.empty() ? X.Args[0]
+                                                                                                    : None;
+  if (From == None || !P.Code.Exprs[From].Where.Editable || Into.Dim != 0 || Into.Woven || Into.Picked)
+    return false;
+  const bool New = OwnRows.insert(From).second;
+  Restart |= New;
+  return New;
+}
+
 /// `Written` lies now where `Target` does, a tensor or a part of one. This rank's rows are no longer followed if it is
 /// of other rows, or lies in rows that were picked by their number.
 void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E) {
@@ -234,7 +248,7 @@ void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId 
     write(*L, Value::unknown("is changed in some of its rows", E), E);
   else if (Written.Kind == Placement::Unknown)
     write(*L, Written, E);
-  else if (Written.replicated() && Written.AllRows && Written.Rank != 0)
+  else if (Written.replicated() && Written.AllRows && Written.Rank != 0 && !takesOwn(E, read(*L, E)))
     write(*L, Value::unknown("is overwritten with rows of all ranks", E), E);
 }
 

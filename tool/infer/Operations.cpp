@@ -35,6 +35,7 @@ static const std::pair<const char *, Operation> Kinds[] = {
     {"unflatten", Operation::Unflatten},
     {"expand", Operation::Expand},
     {"pad", Operation::Pad},
+    {"pad-sequence", Operation::PadSequence},
     {"einsum", Operation::EinSum},
     {"tensordot", Operation::TensorDot},
     {"factory", Operation::Factory},

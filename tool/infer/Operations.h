@@ -38,6 +38,7 @@ enum class Operation {
   Unflatten,
   Expand,
   Pad,
+  PadSequence,
   EinSum,
   TensorDot,
   Factory,

@@ -130,6 +130,12 @@ void Deriver::metrics() {
         Weights += ", std::nullopt";
       M.Texts["weights"] = Weights;
     }
+    if (How == "pad") { // of `pad_sequence(rows, batch_first, value, side)`
+      const std::vector<ir::ExprId> &Args = expr(E).Args;
+      auto Given = [&](size_t I) { return Args.size() > I ? Text(expr(Args[I]).Where) : ""; };
+      M.Texts["dimension"] = Given(1) == "true" ? "1" : "0";
+      M.Texts["padding"] = (Args.size() > 2 ? ", " + Given(2) : "") + (Given(3) == "\"left\"" ? ", true" : "");
+    }
     if (auto It = F.PickedFrom.find(E); It != F.PickedFrom.end()) {
       std::string Rows = withCuts(It->second);
       ir::ExprKind Kind = expr(It->second).Kind;

@@ -98,6 +98,8 @@ class Accelerator {
   std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0) const;
   torch::Tensor gather(const torch::Tensor& rows) const;
   torch::Tensor gather_for_metrics(const torch::Tensor& rows) const;
+  torch::Tensor pad_across_processes(const torch::Tensor& x, int64_t dim = 0, double pad_index = 0,
+                                     bool pad_first = false) const;
   void wait_for_everyone() const;
   template <typename Function, typename... Args>
   void on_main_process(Function&& function, Args&&... args) const {

@@ -608,6 +608,9 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, const MSELossFuncOpti
 namespace utils {
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2.0,
                        bool error_if_nonfinite = false);
+namespace rnn {
+Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false, double padding_value = 0);
+}  // namespace rnn
 }  // namespace utils
 
 }  // namespace nn

@@ -1,0 +1,126 @@
+//===- InterpreterIterators.cpp - Iterators that put, pointers that hide --===//
+//
+// `*out++ = x` appends to the container that `out` was made of, or prints. What only a pointer within a pair, a tuple or
+// a list names is written where nothing follows, so it has to be the same on all ranks at each addition.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+static bool appends(StringRef Type) {
+  return Type.starts_with("std::back_insert_iterator<") || Type.starts_with("std::front_insert_iterator<") ||
+         Type.starts_with("std::insert_iterator<");
+}
+
+static bool prints(StringRef Type) { return Type.starts_with("std::ostream_iterator<"); }
+
+/// The containers that `std::back_inserter(list)`, or what was made by it, appends to.
+void Interpreter::insertsInto(ir::ExprId Iterator, std::set<ir::ExprId> &Into, int Hops) const {
+  Iterator = Iterator == None ? None : P.unconverted(Iterator);
+  if (Iterator == None || Hops == 0)
+    return;
+  const ir::Expr &X = P.Code.Exprs[Iterator];
+  if (X.Kind == ExprKind::Unary) { // `*out++`
+    insertsInto(X.Args[0], Into, Hops - 1);
+  } else if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None) {
+    for (const std::vector<ir::ExprId> &From : {givenTo(X.Var), R.sourcesOf(X.Var)})
+      for (ir::ExprId Source : From)
+        insertsInto(Source, Into, Hops - 1);
+  } else if (StringRef(X.Name).ends_with("inserter") && !X.Args.empty()) {
+    Into.insert(X.Args[0]);
+  }
+}
+
+/// `*out = x`: what `out` does with it.
+std::optional<Value> Interpreter::putThrough(ir::ExprId E, const ir::Expr &X) {
+  StringRef Type = P.Code.type(X.Args[0]).Name;
+  if (prints(Type)) {
+    notWhole("its loop prints", E);
+    demandReplicated(X.Args[1], eval(X.Args[1]), "printed");
+    return Value::of(Placement::Replicated, E);
+  }
+  if (!appends(Type))
+    return std::nullopt;
+  std::set<ir::ExprId> Into;
+  insertsInto(X.Args[0], Into, 8);
+  if (Into.empty()) {
+    elsewhere(E, X.Args[1], eval(X.Args[1]), /*Changes=*/true);
+    return Value::of(Placement::Replicated, E);
+  }
+  ir::Expr Put = X;
+  Put.Kind = ExprKind::Call;
+  Put.Name = "std::vector::push_back";
+  Put.Callee.clear();
+  Put.Args = {X.Args[1]};
+  for (ir::ExprId Container : Into) {
+    Put.Object = Container;
+    call(E, Put);
+  }
+  return Value::of(Placement::Replicated, E);
+}
+
+/// `std::copy(sums.begin(), sums.end(), std::ostream_iterator<double>(std::cout, " "))`: prints all that it is given.
+bool Interpreter::printsThrough(ir::ExprId E, const ir::Expr &X) {
+  auto Out = llvm::find_if(
+      X.Args, [&](ir::ExprId Arg) { return Arg != None && prints(P.Code.type(P.unconverted(Arg)).Name); });
+  if (Out == X.Args.end() || X.Kind != ExprKind::Call || !StringRef(X.Name).starts_with("std::"))
+    return false;
+  notWhole("its loop prints", E);
+  for (ir::ExprId Arg : X.Args)
+    if (const Value V = Arg == None ? Value() : eval(Arg); !V.replicated() && V.Kind != Placement::Own) {
+      if (numeric(Arg))
+        demandReplicated(Arg, V, "printed");
+      else // its ends would be those of two containers
+        note("rank-local-use", Arg, V, "is printed, but is " + inWords(V));
+    }
+  return true;
+}
+
+/// Variables whose address something keeps that isn't followed: `std::pair<double *, int>{&total, 0}`,
+/// `std::vector<double *>{&a, &b}`, `{std::ref(a)}`.
+const std::set<ir::VarId> &Interpreter::hidden() const {
+  if (Hidden)
+    return *Hidden;
+  Hidden.emplace();
+  auto Keep = [&](auto &Self, ir::ExprId Arg) -> void {
+    Arg = Arg == None ? None : P.unconverted(Arg);
+    if (Arg == None)
+      return;
+    const ir::Expr &X = P.Code.Exprs[Arg];
+    const bool Address = (X.Kind == ExprKind::Unary && X.Name == "&") || X.Name == "std::ref";
+    if (X.Kind == ExprKind::List)
+      for (ir::ExprId Item : X.Args)
+        Self(Self, Item);
+    else if (Address && X.Args.size() == 1 && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Ref &&
+             (P.Code.type(X.Args[0]).number() || P.Code.type(X.Args[0]).Kind == TypeKind::Tensor))
+      Hidden->insert(P.Code.Exprs[X.Args[0]].Var);
+  };
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    StringRef Type = P.Code.type(E).Name;
+    const bool Makes = (X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && P.callee(X) == None &&
+                       !Type.starts_with("std::reference_wrapper<") && !Type.ends_with("*");
+    if ((Makes && (Type.contains('*') || Type.contains("std::reference_wrapper<"))) || isCollecting(X.Name) ||
+        X.Name == "std::make_pair" || X.Name == "std::make_tuple")
+      for (ir::ExprId Arg : X.Args)
+        Keep(Keep, Arg);
+  }
+  return *Hidden;
+}
+
+/// Whether `Pointer` lies in an object of another library's, a pair or a tuple, and where it points isn't known.
+bool Interpreter::leadsAstray(ir::ExprId Pointer, const Location &L) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Pointer)];
+  return X.Kind == ExprKind::Field && StringRef(P.Code.type(Pointer).Name).ends_with("*") && !PointsTo.count(L) &&
+         X.Object != None && StringRef(P.Code.type(X.Object).Name).starts_with("std::");
+}
+
+} // namespace migrate
