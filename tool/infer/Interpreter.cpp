@@ -296,6 +296,12 @@ Value Interpreter::eval(ir::ExprId E) {
   const bool WholeHere = V.Kind == Placement::Replicated;
   if (BroughtTogether.count(E))
     V = allOf(E, std::move(V));
+  if (KeptRows.count(E) && kept(E, V)) {
+    const Value Rows = V;
+    V = Value::of(Placement::Replicated, E);
+    V.takeRank(Rows);
+    V.Trained = Rows.Trained;
+  }
   opensFile(E);
   Last[E] = V;
   if (Recording) {

@@ -355,6 +355,8 @@ private:
   bool withinTensor(ir::ExprId E) const;
   void keepCopies(ir::StmtId Id);
   bool takesOwn(ir::ExprId E, const Value &Into);
+  bool keepsRows(ir::ExprId From, const Value &V);
+  bool keepsInPart(ir::ExprId To, ir::ExprId From, const Value &V);
   void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
@@ -381,6 +383,7 @@ private:
   std::string rowLoop(ir::StmtId S) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
   bool ofStep(const Location &L) const;
+  ir::ExprId numberIn(const ir::Expr &X) const;
   bool isOwnRow(ir::ExprId To);
   bool countsInStep(ir::ExprId E) const;
   bool cutWithFold(const ir::Expr &X, const Value &V);
@@ -622,6 +625,7 @@ private:
   std::map<ir::StmtId, Evidence> RowLoops; ///< over rows of a training batch, that are no folds, and why
   std::set<Location> EachStep;             ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::VarId> OutsideStreams;      ///< streams that a clock or the like was written to
+  std::set<ir::ExprId> KeptRows;           ///< rows that are written to a part of what outlives the step
   std::set<ir::ExprId> BroughtTogether;    ///< rows that meet all others of their batch, and means over them
   std::set<ir::ExprId> CoerceAtReturn;     ///< returned values of which another is equal on all ranks
   std::set<ir::ExprId> CoerceAtAssign;     ///< right-hand sides whose value escapes its step

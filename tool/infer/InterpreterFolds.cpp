@@ -136,13 +136,32 @@ bool Interpreter::cutWithFold(const ir::Expr &X, const Value &V) {
          cut(cutPoint(X.Object, *Step), Step->Statement);
 }
 
-/// Whether `To` is in the row of a batch that a fold is at, `target[row][action]`: what is written there stays in it.
+/// The number that a part of a tensor begins with: `i` of `x[i]`, `x.select(0, i)`, `x.index({i, Slice()})`.
+ir::ExprId Interpreter::numberIn(const ir::Expr &X) const {
+  if (X.Kind == ExprKind::Index)
+    return X.Args.size() == 1 ? X.Args[0] : None;
+  if (X.Kind != ExprKind::Call || X.Object == None || P.Code.type(X.Object).Kind != ir::TypeKind::Tensor)
+    return None;
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Name == "select" && X.Args.size() == 2 && X.Args[0] != None && integer(X.Args[0]) == 0)
+    return X.Args[1];
+  std::vector<ir::ExprId> Items = Name == "index" ? indexItems(X) : std::vector<ir::ExprId>();
+  return Items.empty() ? None : P.unconverted(Items[0]);
+}
+
+/// Whether `To` is in the row of a batch that a fold is at, `target[row][action]`, `padded[row].slice(0, 0, n)`: what is
+/// written there stays in it.
 bool Interpreter::isOwnRow(ir::ExprId To) {
-  for (ir::ExprId At = To; At != None && P.Code.Exprs[At].Kind == ExprKind::Index; At = P.Code.Exprs[At].Object) {
-    const ir::Expr &X = P.Code.Exprs[At];
+  while (To != None) {
+    To = P.unconverted(To);
+    const ir::Expr &X = P.Code.Exprs[To];
+    if (X.Object == None || (X.Kind != ExprKind::Index && !(X.Kind == ExprKind::Call && isView(X.Name))))
+      return false;
+    const ir::ExprId Number = numberIn(X);
     std::optional<Location> L = lvalue(X.Object);
-    if (X.Args.size() == 1 && L && ofStep(*L) && isRow(X, X.Args[0], eval(X.Object)))
+    if (Number != None && L && ofStep(*L) && isRow(X, Number, eval(X.Object)))
       return true;
+    To = X.Object;
   }
   return false;
 }

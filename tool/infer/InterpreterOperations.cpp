@@ -235,6 +235,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     notWhole("its batches shorten the rows of a weight that they look up", E);
   if (Row.Kind == Operation::NoiseModule && Own && !Evaluates)
     note("dropout", E, First, "drops out at random");
+  if (Row.Kind == Operation::Index || Row.Kind == Operation::Select)
+    if (ir::ExprId Number = numberIn(X); Number != None && isRow(X, Number, First))
+      return Value::of(Placement::Own, E);
   if (Row.Kind == Operation::Index) {
     if (std::optional<Value> Picked = ofEachRow(X, Result))
       return *Picked;

@@ -548,6 +548,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     eval(To);
   if (L && (V.Kind == Placement::Own || V.replicated()) && isOwnRow(To))
     return V;
+  if (V.Kind == Placement::Sharded && keepsInPart(To, From, V))
+    return V;
   if (astray(L))
     elsewhere(E, From, V, /*Changes=*/false);
   const bool Within = withinTensor(To);

@@ -15,9 +15,41 @@ void Interpreter::intoModel(ir::ExprId From, const Value &V) {
   ++Meetings; // in what they train
   if (V.reducible() || V.Kind == Placement::Own)
     demandReplicated(From, V, "written to what is trained");
-  else if (!V.replicated())
+  else if (!V.replicated() && !keepsRows(From, V))
     note("divergent-training", From, V,
          "writes to what is trained a value that " + (V.Why.empty() ? "holds this rank's rows" : V.Why));
+}
+
+/// Has rows that outlive their step brought together, from the next run on: every rank keeps all of them.
+bool Interpreter::keepsRows(ir::ExprId From, const Value &V) {
+  if (From == None || Divergent > 0 || ofOneRank() || !gatherable(From, V) || !P.Code.Exprs[From].Where.Editable)
+    return false;
+  const bool New = KeptRows.insert(From).second;
+  Restart |= New;
+  return New;
+}
+
+/// Rows that are written into a part of a whole tensor that outlives the step, a queue, a bank of features, and where:
+/// `bank.slice(0, at, at + n).copy_(x)`, `bank.index_put_({numbers}, x)`.
+bool Interpreter::keepsInPart(ir::ExprId To, ir::ExprId From, const Value &V) {
+  auto [Of, Part] = partOfVar(To);
+  if (Of == None || !Part || From == None || P.Code.typeOf(Of).Kind != TypeKind::Tensor)
+    return false;
+  ir::ExprId Root = P.unconverted(To);
+  while (P.Code.Exprs[Root].Kind != ExprKind::Ref && P.Code.Exprs[Root].Kind != ExprKind::Field)
+    Root = P.unconverted(P.Code.Exprs[Root].Object);
+  std::optional<Location> L = lvalue(Root);
+  if (!L || !outer(*L) || !read(*L, Root).replicated())
+    return false;
+  bool Any = keepsRows(From, V);
+  std::vector<ir::ExprId> Places;
+  for (ir::ExprId Arg : P.Code.Exprs[P.unconverted(To)].Args)
+    if (Arg != None)
+      collectItems(P, Arg, Places);
+  for (ir::ExprId Place : Places)
+    if (P.Code.type(Place).Kind == TypeKind::Tensor)
+      Any |= keepsRows(Place, eval(Place));
+  return Any;
 }
 
 /// Whether what a call in place makes depends on what it finds, and isn't a sum: `x.mul_(0.9)`.
@@ -33,6 +65,10 @@ static bool changesAgain(StringRef Name) {
 void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                             const Value &Made) {
   if (R.InputCalls.count(E)) // `x.requires_grad_()`: its rows stay what they are
+    return;
+  if ((Made.Kind == Placement::Own || Made.replicated()) && isOwnRow(X.Object))
+    return;
+  if (X.Name == "at::Tensor::copy_" && In.Exprs.size() > 1 && keepsInPart(X.Object, In.Exprs[1], In.Values[1]))
     return;
   Value Result = Made;
   if (changesAgain(X.Name)) {
