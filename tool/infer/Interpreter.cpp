@@ -430,7 +430,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       return Value::of(Placement::Replicated, E);
     if (listsRows(X.Object, V))
       return Value::unknown("picks rows of a batch by number", E);
-    if (V.Kind == Placement::Sharded && P.Code.type(X.Object).Kind == TypeKind::Tensor) {
+    if (V.Kind == Placement::Sharded && hasRows(P.Code.type(X.Object))) {
       V.Batch = None;
       bool One = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
       if (V.Dim == 0 && One && countsInStep(X.Args[0]))

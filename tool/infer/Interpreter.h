@@ -15,6 +15,7 @@
 #include "infer/Placement.h"
 #include "infer/Program.h"
 #include "infer/Roles.h"
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -107,6 +108,10 @@ bool differsOrChanges(llvm::StringRef Name);
 bool holdsNumbers(llvm::StringRef Type);
 /// `T<int>` of the rest of a type's name, `T<int>, D>`.
 llvm::StringRef firstArgument(llvm::StringRef Rest);
+/// What is a tensor, or an accessor of one: its rows are told by their number.
+inline bool hasRows(const ir::Type &T) {
+  return T.Kind == ir::TypeKind::Tensor || llvm::StringRef(T.Name).contains("TensorAccessor");
+}
 /// A tensor, or a list or tuple of them.
 inline bool holdsTensors(const ir::Type &T) {
   return T.Kind == ir::TypeKind::Tensor ||
@@ -546,8 +551,9 @@ private:
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
   std::map<ir::FuncId, std::optional<Location>> MadeIn; ///< lambdas, and the object whose method made them
   std::map<ir::VarId, int> Depths;
-  std::vector<Loop> Loops;
-  std::vector<Frame> Frames;
+  // References to these are held while calls and loops within are run, which add others.
+  std::deque<Loop> Loops;
+  std::deque<Frame> Frames;
   std::vector<ir::FuncId> Stack;
   std::map<ir::FuncId, Value> Assumption; ///< what functions that call themselves return there
   int Depth = 0;

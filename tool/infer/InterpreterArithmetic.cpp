@@ -379,8 +379,9 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       return Adding(Addend);
     }
     // `n = n + 1`, over batches or rows of one rank
-    auto Apart = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.accumulates(); });
-    if (L && outer(*L) && Apart != Loops.rend() && Apart->ofOneRank() && !ofContainer(LE)) {
+    auto Around = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.accumulates(); });
+    const Loop *Apart = Around == Loops.rend() ? nullptr : &*Around;
+    if (L && outer(*L) && Apart && Apart->ofOneRank() && !ofContainer(LE)) {
       const ir::Expr &Sum = P.Code.Exprs[P.unconverted(RE)];
       const bool Adds =
           Sum.Kind == ExprKind::Binary && Sum.Name == "+" && (numeric(LE) || holdsTensors(P.Code.type(LE)));

@@ -270,6 +270,13 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     V.Batch = None;
     return V;
   }
+  if (X.Kind == ExprKind::Call && pointee(P, E) != None) // the number of a mean, a sum: as by `item()`
+    if (Value V = eval(X.Object); V.reducible() && !V.Listed) {
+      if (V.Batch != None)
+        Out.Unmoved.insert(V.Batch);
+      V.Batch = None;
+      return V;
+    }
   if (Name == "torch::autograd::grad")
     return gradients(E, X);
   if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
@@ -502,6 +509,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Items |= Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
       return Value::of(Items ? Placement::Replicated : Placement::Extent, E);
     }
+    if (Name.ends_with("accessor") || Name.ends_with("accessor32") || Name.ends_with("accessor64"))
+      return Result;
     if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||
         Name.ends_with("::back") || Name.ends_with("::value") || Name.ends_with("::data") || Name.ends_with("::get"))
       return Result;

@@ -103,7 +103,7 @@ std::string Interpreter::rowLoop(ir::StmtId S) const {
 /// Whether `X` picks by `Of` the row of `V` that a fold is at.
 bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const {
   if (V.Kind != Placement::Sharded || V.Dim != 0 || V.Picked ||
-      (P.Code.type(X.Object).Kind != ir::TypeKind::Tensor && !listsRows(X.Object, V)))
+      (!hasRows(P.Code.type(X.Object)) && !listsRows(X.Object, V)))
     return false;
   ir::VarId Var = namedIn(P, Of);
   return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });

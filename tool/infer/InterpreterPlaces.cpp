@@ -61,10 +61,12 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
   }
   case ExprKind::Unary:
     if (X.Name == "*")
-      if (std::optional<Location> L = lvalue(withoutOffset(X.Args[0])); L && PointsTo.count(*L))
-        return PointsTo.at(*L);
-      else if (L && leadsAstray(X.Args[0], *L))
-        return std::nullopt;
+      if (std::optional<Location> L = lvalue(withoutOffset(X.Args[0]))) {
+        if (PointsTo.count(*L))
+          return PointsTo.at(*L);
+        if (leadsAstray(X.Args[0], *L))
+          return std::nullopt;
+      }
     return X.Name == "*" || X.Name == "&" || X.Name == "++" || X.Name == "--" ? lvalue(X.Args[0]) : std::nullopt;
   case ExprKind::Index: {
     std::optional<Location> L = lvalue(X.Object);
@@ -546,9 +548,9 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       eval(Sub);
   if (!L)
     eval(To);
-  if (L && (V.Kind == Placement::Own || V.replicated()) && isOwnRow(To))
+  if ((V.Kind == Placement::Own || V.replicated()) && isOwnRow(To))
     return V;
-  if (V.Kind == Placement::Sharded && keepsInPart(To, From, V))
+  if ((V.Kind == Placement::Sharded || KeptRows.count(From)) && keepsInPart(To, From, V))
     return V;
   if (astray(L))
     elsewhere(E, From, V, /*Changes=*/false);

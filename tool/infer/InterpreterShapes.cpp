@@ -315,9 +315,19 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   }
 
   Value Result = Value::of(Placement::Replicated, E);
-  for (const Value &V : llvm::drop_begin(In.Values, Skip))
-    if (V.Kind == Placement::Own || V.Kind == Placement::Unknown)
-      Result = V;
+  // `{rows, longest}` of sizes that are known one by one.
+  auto Known = [&](size_t I) {
+    std::vector<ir::ExprId> Sizes;
+    if (Shaped && I < In.Exprs.size() && In.Exprs[I] != None)
+      collectItems(P, P.unconverted(In.Exprs[I]), Sizes);
+    return Sizes.size() > 1 && llvm::all_of(Sizes, [&](ir::ExprId Size) {
+             const Value V = eval(Size);
+             return numeric(Size) && (V.replicated() || V.Kind == Placement::Extent || V.Kind == Placement::Extreme);
+           });
+  };
+  for (size_t I = Skip; I < In.Values.size(); ++I)
+    if (const Value &V = In.Values[I]; V.Kind == Placement::Own || V.Kind == Placement::Unknown)
+      Result = Known(I) ? Result : V;
     else if (V.reducible() && !Shaped && !Row.parameter("data")) // `torch::eye(2 * n)`
       Result = Value::unknown("numbers this rank's rows", E);
     else if (V.Kind == Placement::Sharded || V.Kind == Placement::Partial || V.Kind == Placement::Mean)

@@ -36,20 +36,26 @@ bool Interpreter::keepsInPart(ir::ExprId To, ir::ExprId From, const Value &V) {
   if (Of == None || !Part || From == None || P.Code.typeOf(Of).Kind != TypeKind::Tensor)
     return false;
   ir::ExprId Root = P.unconverted(To);
-  while (P.Code.Exprs[Root].Kind != ExprKind::Ref && P.Code.Exprs[Root].Kind != ExprKind::Field)
+  std::vector<ir::ExprId> Places;
+  while (P.Code.Exprs[Root].Kind != ExprKind::Ref && P.Code.Exprs[Root].Kind != ExprKind::Field) {
+    for (ir::ExprId Arg : P.Code.Exprs[Root].Args)
+      if (Arg != None)
+        collectItems(P, Arg, Places);
     Root = P.unconverted(P.Code.Exprs[Root].Object);
+  }
   std::optional<Location> L = lvalue(Root);
   if (!L || !outer(*L) || !read(*L, Root).replicated())
     return false;
-  bool Any = keepsRows(From, V);
-  std::vector<ir::ExprId> Places;
-  for (ir::ExprId Arg : P.Code.Exprs[P.unconverted(To)].Args)
-    if (Arg != None)
-      collectItems(P, Arg, Places);
-  for (ir::ExprId Place : Places)
+  if (!(KeptRows.count(From) && V.replicated()) && !keepsRows(From, V))
+    return false;
+  for (ir::ExprId Place : Places) {
+    const Value At = eval(Place);
     if (P.Code.type(Place).Kind == TypeKind::Tensor)
-      Any |= keepsRows(Place, eval(Place));
-  return Any;
+      keepsRows(Place, At);
+    else if (At.reducible() && numeric(Place)) // of all rows
+      demandReplicated(Place, At, "used as a place");
+  }
+  return true;
 }
 
 /// Whether what a call in place makes depends on what it finds, and isn't a sum: `x.mul_(0.9)`.
