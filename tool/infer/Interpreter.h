@@ -198,6 +198,7 @@ private:
   static bool differs(const Value &Condition);
   Value chosen(ir::ExprId E, const ir::Expr &X);
   Value arithmetic(ir::ExprId E, const std::string &Op, const Value &L, const Value &R, ir::ExprId LE, ir::ExprId RE);
+  bool sharedBeside(ir::ExprId E, const Value &Part, const Value &Term, ir::ExprId Of);
   Value assign(ir::ExprId E, const ir::Expr &X);
   Value part(ir::ExprId E, Value V, size_t Index) const;
   Value accumulate(const Location &L, const Value &Addend, ir::ExprId AddendExpr, ir::ExprId E);

@@ -15,6 +15,16 @@ namespace migrate {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
+/// Terms of a tensor that count differently: beside this rank's part of a sum, what is whole or a mean is taken as this
+/// rank's part of it, which adds up.
+bool Interpreter::sharedBeside(ir::ExprId E, const Value &Part, const Value &Term, ir::ExprId Of) {
+  if (E == None || P.Code.type(E).Kind != TypeKind::Tensor || Part.Kind != Placement::Partial || !Part.Fresh ||
+      Of == None || integer(Of) || !(Term.replicated() || Term.Kind == Placement::Mean))
+    return false;
+  const TypeKind Kind = P.Code.type(Of).Kind;
+  return (Kind == TypeKind::Tensor || Kind == TypeKind::Floating) && coerce(Of, "share", Term);
+}
+
 Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &Left, const Value &Right, ir::ExprId LE,
                               ir::ExprId RE) {
   Value L = asNumber(Left), Rt = asNumber(Right);
@@ -73,15 +83,9 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       return L;
     if (Rt.Kind == Placement::Mean && L.replicated())
       return Rt;
-    // Terms that count differently: each as its rank's part of the whole, which adds up.
-    auto Shareable = [&](const Value &V, ir::ExprId X) {
-      return X != None && (V.replicated() || V.Kind == Placement::Mean) && !integer(X) &&
-             (P.Code.type(X).Kind == TypeKind::Tensor || P.Code.type(X).Kind == TypeKind::Floating);
-    };
-    bool Tensors = E != None && P.Code.type(E).Kind == TypeKind::Tensor;
-    if (Tensors && L.Kind == Placement::Partial && L.Fresh && Shareable(Rt, RE) && coerce(RE, "share", Rt))
+    if (sharedBeside(E, L, Rt, RE))
       return L;
-    if (Tensors && Rt.Kind == Placement::Partial && Rt.Fresh && Shareable(L, LE) && coerce(LE, "share", L))
+    if (sharedBeside(E, Rt, L, LE))
       return Rt;
   } else if (Op == "*") {
     if (L.replicated())
@@ -247,6 +251,10 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   if (AddendExpr != None && outer(L) && Kept.Kind == TypeKind::Integer && Addend.reducible() &&
       Addend.Kind != Placement::Extent && P.Code.type(AddendExpr).Kind == TypeKind::Floating)
     Addend = demandReplicated(AddendExpr, Addend, "added to an integer");
+  if (!outer(L) && Addend.Kind != Placement::Zero && sharedBeside(E, Cur, Addend, AddendExpr)) { // `loss += penalty`
+    Cur.Trained |= Addend.Trained;
+    return Cur;
+  }
   // The same text may be run with a mean and with something that is whole: `share` would be wrong for one of them.
   if (Recording && AddendExpr != None && Addend.Kind == Placement::Replicated)
     Out.WholeAddends.insert(AddendExpr);

@@ -70,7 +70,13 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
     if (Made == None)
       break;
     if (Before) { // outside of the steps
-      Into.push_back(P.unconverted(Made));
+      Made = P.unconverted(Made);
+      const ir::Expr &Whole = P.Code.Exprs[Made];
+      if (Whole.Kind == ExprKind::Construct && !Whole.Where.Editable) // `std::tuple<Tensor, Tensor> state{x, y};`
+        for (ir::ExprId Item : Whole.Args)
+          origins(Item, Step, Into, Hops - 1);
+      else
+        Into.push_back(Made);
       return;
     }
     E = Made;
