@@ -30,6 +30,8 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
   if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
     return None;
   ir::ExprId From = X.Object;
+  if (From != None && P.Code.type(From).Kind != TypeKind::Tensor && !P.bodies(X).empty()) // `encode(x)` of an object
+    From = None;
   Inner |= CutEarly;
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   if (Name == "cat" && !X.Args.empty()) { // side by side: of one, the others follow

@@ -429,6 +429,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::Transpose: {
     if (First.Rank == 1) // `t()` leaves it
       return Result;
+    if (StringRef(X.Name).ends_with("::t") && First.Rank < 0 && First.Least >= 2) // and takes no more than two
+      Result.setRank(2);
     std::optional<int64_t> A = number(Row, Args, "dim0"), B = number(Row, Args, "dim1");
     if (!A || !B)
       return Local ? Value::unknown("moves dimensions in a way that isn't followed", E) : Result;

@@ -31,7 +31,7 @@ std::vector<ir::FuncId> Program::bodies(const ir::Expr &Call) const {
   for (size_t I = 0; I != Work.size() && !Call.Callee.empty(); ++I) {
     if (auto It = ByUsr.find(Work[I]); It != ByUsr.end() && Code.Functions[It->second].Body != None)
       Found.push_back(It->second);
-    if (auto It = Overriders.find(Work[I]); It != Overriders.end())
+    if (auto It = Overriders.find(Work[I]); It != Overriders.end() && !Call.Direct)
       for (ir::FuncId F : It->second)
         if (!is_contained(Work, Code.Functions[F].Usr))
           Work.push_back(Code.Functions[F].Usr);

@@ -186,8 +186,14 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   std::vector<ir::ExprId> Sources = sourcesOf(V);
   // What a leaf is made of, or told later, says that it has a gradient.
   bool Leaf = false;
+  auto Says = [&](ir::ExprId Sub) { Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad"); };
   for (ir::ExprId Source : Sources)
-    P.forEachExpr(Source, [&](ir::ExprId Sub) { Leaf |= StringRef(P.Code.Exprs[Sub].Name).contains("requires_grad"); });
+    P.forEachExpr(Source, [&](ir::ExprId Sub) {
+      Says(Sub);
+      if (auto Options = Init.find(P.Code.Exprs[Sub].Var); // `auto options = torch::requires_grad();`
+          Options != Init.end() && StringRef(P.Code.type(Sub).Name).ends_with("TensorOptions"))
+        P.forEachExpr(Options->second, Says);
+    });
   for (ir::ExprId Call = 0; Call != P.Code.Exprs.size(); ++Call) {
     const ir::Expr &Y = P.Code.Exprs[Call];
     const bool Asks = P.Code.type(Call).Kind == TypeKind::Bool; // `if (p.requires_grad())`

@@ -116,6 +116,7 @@ struct Expr {
   uint32_t Writable = 0; ///< of calls: bit I is set if parameter I is a reference or pointer to what isn't const
   bool NoReturn = false;
   bool Changes = false; ///< of calls: a method that isn't const
+  bool Direct = false;  ///< of calls: `Base::method()`, whatever overrides it
 };
 
 enum class StmtKind : uint8_t {

@@ -135,6 +135,26 @@ const CXXConstructorDecl *Lowering::heldBy(const CXXConstructExpr *E) {
   return constructorOf(Module, Given);
 }
 
+/// `T::apply(x)` of a `torch::autograd::Function<T>` runs the project's `T::forward(context, x)`.
+const CXXMethodDecl *Lowering::forwardOf(const FunctionDecl *Apply) {
+  const auto *M = dyn_cast_or_null<CXXMethodDecl>(Apply);
+  if (!M || !M->getDeclName().isIdentifier() || M->getName() != "apply")
+    return nullptr;
+  const auto *Of = dyn_cast<ClassTemplateSpecializationDecl>(M->getParent());
+  if (!Of || qualifiedName(*Of) != "torch::autograd::Function" ||
+      Of->getTemplateArgs()[0].getKind() != TemplateArgument::Type)
+    return nullptr;
+  const CXXRecordDecl *Own = Of->getTemplateArgs()[0].getAsType()->getAsCXXRecordDecl();
+  Own = Own ? Own->getDefinition() : nullptr;
+  if (!Own || !inProject(Own->getLocation()))
+    return nullptr;
+  for (const CXXMethodDecl *Method : Own->methods())
+    if (Method->isStatic() && Method->getDeclName().isIdentifier() && Method->getName() == "forward" &&
+        Method->getNumParams() > 0)
+      return Method;
+  return nullptr;
+}
+
 ir::ExprId Lowering::callTo(const CallExpr *E) {
   const FunctionDecl *F = E->getDirectCallee();
   if (const CXXConstructorDecl *Ctor = madeBy(F, E->getNumArgs())) {
@@ -145,12 +165,14 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
     return Id;
   }
   ir::ExprId Id = make(ExprKind::Call, E);
-  setCallee(Id, F);
+  const CXXMethodDecl *Forward = forwardOf(F);
+  setCallee(Id, Forward ? Forward : F);
   const Expr *Callee = E->getCallee()->IgnoreParenImpCasts();
   if (const auto *Member = dyn_cast<MemberExpr>(Callee)) {
     // A call of a static method through an object has no object to lower for.
     ir::ExprId Object = expr(Member->getBase());
     Out.Exprs[Id].Object = Object;
+    Out.Exprs[Id].Direct = Member->hasQualifier();
     Out.Exprs[Id].CalleeName = rangeOf(Member->getMemberLoc(), Member->getMemberLoc());
     // Modules of LibTorch inherit their forward from templates: the object's class tells which it is.
     if (F && F->getDeclName().isIdentifier() && F->getName() == "forward" && !inProject(F->getLocation()) &&
@@ -167,6 +189,13 @@ ir::ExprId Lowering::callTo(const CallExpr *E) {
   if (F && F->isImplicit() && isa<CXXConversionDecl>(F))
     return Out.Exprs[Id].Object;
   addArgs(Id, E->arguments(), F && inProject(F->getLocation()));
+  if (Forward) { // the context, which no text stands for
+    ir::ExprId Context = make(ExprKind::Literal, E);
+    Out.Exprs[Context].Name = "nullptr";
+    Out.Exprs[Context].Type = typeId(Forward->getParamDecl(0)->getType());
+    Out.Exprs[Context].Where.Editable = false;
+    Out.Exprs[Id].Args.insert(Out.Exprs[Id].Args.begin(), Context);
+  }
   if (E->isPRValue())
     keep(Id, E->getType());
   if (Out.Exprs[Id].Name == "at::Tensor::index_put_" && puts(Out.Exprs[Id]))

@@ -81,6 +81,7 @@ private:
   ir::ExprId construct(const clang::CXXConstructExpr *E);
   const clang::CXXConstructorDecl *constructorOf(const clang::CXXRecordDecl *Record, unsigned Args);
   const clang::CXXConstructorDecl *madeBy(const clang::FunctionDecl *F, unsigned Args);
+  const clang::CXXMethodDecl *forwardOf(const clang::FunctionDecl *Apply);
   const clang::CXXConstructorDecl *heldBy(const clang::CXXConstructExpr *E);
   ir::ExprId aggregate(const clang::InitListExpr *E);
   ir::ExprId lambda(const clang::LambdaExpr *E);

@@ -118,7 +118,7 @@ template <typename A> void fields(A &Io, ir::Var &V) {
 }
 template <typename A> void fields(A &Io, ir::Expr &E) {
   Io(E.Kind, E.Type, E.Where, E.CalleeName, E.Name, E.Callee, E.Var, E.Func, E.Object, E.Args, E.Writable, E.NoReturn,
-     E.Changes);
+     E.Changes, E.Direct);
 }
 template <typename A> void fields(A &Io, ir::Stmt &S) {
   Io(S.Kind, S.Where, S.Value, S.Var, S.Children, S.Transparent);
