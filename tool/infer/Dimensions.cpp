@@ -279,6 +279,15 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
         *Features = true;
       return true;
     });
+  // Rows that lie where they are summed over on one side, `codes.t().matmul(z)`, meet the rows of the other there.
+  auto Sums = [](const Outcome &O) { return O.Kind == Outcome::Partial; };
+  const bool Told = llvm::any_of(Operands, [](const Value &V) { return V.Kind == Placement::Sharded && V.Rank >= 0; });
+  if (Features && Told && L.Linear && llvm::any_of(Outcomes, Sums) &&
+      llvm::all_of(Outcomes, [&](const Outcome &O) { return Sums(O) || O.Kind == Outcome::Crossed; })) {
+    const size_t All = Outcomes.size();
+    llvm::erase_if(Outcomes, [&](const Outcome &O) { return !Sums(O); });
+    *Features |= Outcomes.size() != All;
+  }
   Value Result = Value::of(Placement::Replicated, E);
   if (Outcomes.empty() && llvm::any_of(Operands, [](const Value &V) { return V.Rank >= 0; })) {
     // LibTorch would throw: what was counted is wrong.

@@ -297,6 +297,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       note("assumed-ranks", E, Contracted,
            "is taken to be given features behind its rows; make sure of that (of `[B]` it would take the batch for "
            "them)");
+    if (Features && Contracted.Kind == Placement::Partial)
+      note("assumed-ranks", E, Contracted, "is taken to sum over the rows of both operands; make sure of that");
     return Contracted;
   }
   case Operation::Update: {
