@@ -150,6 +150,8 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   if (Collective && Divergent > 0)
     return false;
   Meetings += Collective;
+  if (StringRef(How).starts_with("all-")) // whose graph each rank has a part of
+    Out.SharedSteps.insert(trainingSteps());
   if (Recording) {
     CoercedIn[E] = Frames.back().Function;
     for (const Frame &F : Frames)

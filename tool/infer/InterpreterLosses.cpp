@@ -31,7 +31,9 @@ bool Interpreter::repeatable(ir::ExprId E) const {
     // A tensor's operation that leaves it as it is, a setter of options that were just made.
     bool Options = StringRef(P.Code.type(E).Name).contains("Options");
     StringRef Name = X.Name;
-    if (Name == "std::min" || Name == "std::max")
+    static const char *const Constant[] = {"std::min",    "std::max",    "torch::tensor", "at::tensor", "torch::ones",
+                                           "torch::full", "torch::zeros", "at::ones",      "at::full",   "at::zeros"};
+    if (llvm::is_contained(Constant, Name)) // `torch::tensor({0.5, 1.0})` as its arguments are
       break;
     if (!Options && (!Name.consume_front("at::Tensor::") || Name.ends_with("_") || Name == "backward"))
       return false;
