@@ -367,6 +367,19 @@ static bool reaches(const Program &P, const std::set<ir::FuncId> &Reached, Strin
   return false;
 }
 
+/// Whether a file is a library's, which is linked with the runtime where it is edited: what isn't migrated of the programs
+/// that use it is built as before, and does what it did, as all edits do nothing where there is one process.
+bool Migrator::ofLibrary(const std::string &Path, const std::vector<Plan> &Plans) const {
+  bool Found = false;
+  for (const UnitCommand &Unit : Tree.Units)
+    if (Unit.Source == Path) {
+      Found = true;
+      if (Unit.Target.empty() || any_of(Plans, [&](const Plan &Of) { return Of.P.Name == Unit.Target; }))
+        return false;
+    }
+  return Found;
+}
+
 /// Two programs that share a file must want the same of it; true if some didn't, and were refused.
 bool Migrator::disagreements(std::vector<Plan> &Plans) {
   using Wanted = std::map<std::string, std::set<std::tuple<uint32_t, uint32_t, std::string>>>;
@@ -392,6 +405,9 @@ bool Migrator::disagreements(std::vector<Plan> &Plans) {
           continue;
         // A program that runs nothing of what is edited has no say in it.
         if (Other == All[J].end() && !reaches(Plans[J].P, Plans[J].Reached, Path, Edits))
+          continue;
+        if (!Plans[J].migrated() && Other == All[J].end() && Plans[J].P.Code.Distributed.empty() &&
+            ofLibrary(Path, Plans))
           continue;
         const auto &[A, B] = std::minmax(I, J);
         std::string Message = "programs `" + Plans[A].P.Name + "` and `" + Plans[B].P.Name +

@@ -47,6 +47,7 @@ private:
   void cudaUnits(std::vector<Plan> &Plans);
   void decide(Plan &Of);
   void refuse(Plan &Of, llvm::StringRef Code, std::string Message);
+  bool ofLibrary(const std::string &Path, const std::vector<Plan> &Plans) const;
   bool disagreements(std::vector<Plan> &Plans);
   llvm::Error merge(const std::vector<Plan> &Plans);
   bool verify(std::vector<Plan> &Plans);
