@@ -496,6 +496,7 @@ private:
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(const Value &A, const Value &B);
   void carry();
+  bool cutStart(const Location &L, const Value &Kept);
   std::vector<ir::ExprId> indexItems(const ir::Expr &X) const;
   int rankIndexed(const ir::Expr &X, int Rank) const;
   bool startsAtConstant(ir::ExprId E) const;

@@ -324,7 +324,7 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
           return *Half;
       if (V.Kind != Placement::Escaped)
         return V;
-      if (keepWhole(V))
+      if (keepWhole(V) || cutStart(At, V))
         return Value::of(Placement::Replicated, E);
       return Value::unknown("is kept beyond the step whose rows it was made of", V.Source);
     }

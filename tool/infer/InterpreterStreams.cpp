@@ -154,6 +154,23 @@ void Interpreter::carry() {
       Carried.insert(L);
 }
 
+/// A state of the program's own, `h = torch::tanh(input(x) + recurrent(h))`: this rank's rows of an earlier step that a
+/// step reads. What the first one starts from is cut, from the next run on.
+bool Interpreter::cutStart(const Location &L, const Value &Kept) {
+  const Loop *Step = CutLoops.empty() || Kept.Was != Placement::Sharded ? nullptr : stepLoop();
+  if (!Step || !Step->Entry)
+    return false;
+  auto Start = Step->Entry->find(L);
+  if (Start == Step->Entry->end() || !Start->second.replicated() || Start->second.Trained ||
+      Start->second.AssignedBy == None)
+    return false;
+  const ir::ExprId Made = P.unconverted(Start->second.AssignedBy);
+  if (!P.Code.Exprs[Made].Where.Editable || P.Code.type(Made).Kind != TypeKind::Tensor)
+    return false;
+  Turned.insert(Made);
+  return cut(Made, Step->Statement, Kept.Dim);
+}
+
 /// `pad_sequence(rows, true)`: of rows of all lengths, each padded to the longest of the batch, which may be another
 /// rank's. Its rows lie along the second dimension if it isn't told to put them first.
 Value Interpreter::padded(ir::ExprId E, const ir::Expr &X, const Value &Rows) {
