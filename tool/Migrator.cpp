@@ -367,8 +367,8 @@ static bool reaches(const Program &P, const std::set<ir::FuncId> &Reached, Strin
   return false;
 }
 
-/// Whether a file is a library's, which is linked with the runtime where it is edited: what isn't migrated of the programs
-/// that use it is built as before, and does what it did, as all edits do nothing where there is one process.
+/// Whether a file is a library's, which is linked with the runtime where it is edited: what isn't migrated of the
+/// programs that use it is built as before, and does what it did, as all edits do nothing where there is one process.
 bool Migrator::ofLibrary(const std::string &Path, const std::vector<Plan> &Plans) const {
   bool Found = false;
   for (const UnitCommand &Unit : Tree.Units)

@@ -271,8 +271,8 @@ bool Interpreter::cutBatch(const Value &V) {
   return Any;
 }
 
-/// Whether the whole `V` that `E` gives has the rows of which `Local` are this rank's, where one stands for the other: it
-/// has as many by name, or is written as something that is cut, `target[t]`.
+/// Whether the whole `V` that `E` gives has the rows of which `Local` are this rank's, where one stands for the other:
+/// it has as many by name, or is written as something that is cut, `target[t]`.
 bool Interpreter::meansRowsOf(ir::ExprId E, const Value &V, const Value &Local) const {
   if (E == None || Local.Kind != Placement::Sharded || Local.Dim != 0 || !V.replicated() || V.Trained ||
       P.Code.type(E).Kind != TypeKind::Tensor)
@@ -287,8 +287,8 @@ bool Interpreter::meansRowsOf(ir::ExprId E, const Value &V, const Value &Local) 
          });
 }
 
-/// Two ways to the same place, the end of a round and what it began with, or the sides of a choice: where one leaves this
-/// rank's rows in a variable and the other the whole, `token = target.select(1, t)`, its rows are meant.
+/// Two ways to the same place, the end of a round and what it began with, or the sides of a choice: where one leaves
+/// this rank's rows in a variable and the other the whole, `token = target.select(1, t)`, its rows are meant.
 void Interpreter::cutAlike(const State &A, const State &B) {
   const Loop *Step = CutLoops.empty() ? nullptr : stepLoop();
   if (!Step)

@@ -33,7 +33,8 @@ void Interpreter::notShared(uint32_t Loader, const std::string &Why, ir::ExprId 
 void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It)
     if (It->Mode == LoopMode::Fold) {
-      Restart |= RowLoops.try_emplace(It->Statement, Evidence{E == None ? ir::Range() : P.Code.Exprs[E].Where, Why}).second;
+      Restart |=
+          RowLoops.try_emplace(It->Statement, Evidence{E == None ? ir::Range() : P.Code.Exprs[E].Where, Why}).second;
       return;
     } else if (It->Mode == LoopMode::Whole) {
       notShared(It->Loader, Why, E);

@@ -149,8 +149,8 @@ ir::ExprId Interpreter::numberIn(const ir::Expr &X) const {
   return Items.empty() ? None : P.unconverted(Items[0]);
 }
 
-/// Whether `To` is in the row of a batch that a fold is at, `target[row][action]`, `padded[row].slice(0, 0, n)`: what is
-/// written there stays in it.
+/// Whether `To` is in the row of a batch that a fold is at, `target[row][action]`, `padded[row].slice(0, 0, n)`: what
+/// is written there stays in it.
 bool Interpreter::isOwnRow(ir::ExprId To) {
   while (To != None) {
     To = P.unconverted(To);

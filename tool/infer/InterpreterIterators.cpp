@@ -1,7 +1,7 @@
 //===- InterpreterIterators.cpp - Iterators that put, pointers that hide --===//
 //
-// `*out++ = x` appends to the container that `out` was made of, or prints. What only a pointer within a pair, a tuple or
-// a list names is written where nothing follows, so it has to be the same on all ranks at each addition.
+// `*out++ = x` appends to the container that `out` was made of, or prints. What only a pointer within a pair, a tuple
+// or a list names is written where nothing follows, so it has to be the same on all ranks at each addition.
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
@@ -69,8 +69,8 @@ std::optional<Value> Interpreter::putThrough(ir::ExprId E, const ir::Expr &X) {
 
 /// `std::copy(sums.begin(), sums.end(), std::ostream_iterator<double>(std::cout, " "))`: prints all that it is given.
 bool Interpreter::printsThrough(ir::ExprId E, const ir::Expr &X) {
-  auto Out = llvm::find_if(
-      X.Args, [&](ir::ExprId Arg) { return Arg != None && prints(P.Code.type(P.unconverted(Arg)).Name); });
+  auto Out = llvm::find_if(X.Args,
+                           [&](ir::ExprId Arg) { return Arg != None && prints(P.Code.type(P.unconverted(Arg)).Name); });
   if (Out == X.Args.end() || X.Kind != ExprKind::Call || !StringRef(X.Name).starts_with("std::"))
     return false;
   notWhole("its loop prints", E);

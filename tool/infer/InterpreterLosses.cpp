@@ -31,7 +31,7 @@ bool Interpreter::repeatable(ir::ExprId E) const {
     // A tensor's operation that leaves it as it is, a setter of options that were just made.
     bool Options = StringRef(P.Code.type(E).Name).contains("Options");
     StringRef Name = X.Name;
-    static const char *const Constant[] = {"std::min",    "std::max",    "torch::tensor", "at::tensor", "torch::ones",
+    static const char *const Constant[] = {"std::min",    "std::max",     "torch::tensor", "at::tensor", "torch::ones",
                                            "torch::full", "torch::zeros", "at::ones",      "at::full",   "at::zeros"};
     if (llvm::is_contained(Constant, Name)) // `torch::tensor({0.5, 1.0})` as its arguments are
       break;
@@ -166,7 +166,8 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Item : Items) {
       Value V = eval(Item);
       Whole &= V.replicated();
-      Parameters |= I == 1 && (isParameter(Item) || R.ofModel(Item) || StringRef(P.Code.Exprs[Item].Name).ends_with("::parameters"));
+      Parameters |= I == 1 && (isParameter(Item) || R.ofModel(Item) ||
+                               StringRef(P.Code.Exprs[Item].Name).ends_with("::parameters"));
       if (P.Code.type(Item).Kind == TypeKind::Tensor) // else a list that was made elsewhere
         Lists[I].push_back(V);
     }

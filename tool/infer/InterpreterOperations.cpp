@@ -179,8 +179,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
       Out.Unmoved.insert(V.Batch);
     // Of a list of rows a tensor can be made, and its length be asked.
     if (listsRows(Operand, V) && Row.Kind != Operation::Stack && Row.Kind != Operation::PadSequence &&
-        Row.Kind != Operation::Factory &&
-        Row.Kind != Operation::Extent)
+        Row.Kind != Operation::Factory && Row.Kind != Operation::Extent)
       V = Value::unknown("is a list of a batch's rows", Operand);
     if (holdsTensors(T))
       In.Tensors.push_back(V);

@@ -255,9 +255,9 @@ bool Interpreter::withinTensor(ir::ExprId E) const {
 /// next run on.
 bool Interpreter::takesOwn(ir::ExprId E, const Value &Into) {
   const ir::Expr &X = P.Code.Exprs[E];
-  ir::ExprId From = X.Kind == ExprKind::Assign && X.Name == "="                                             ? X.Args[1]
+  ir::ExprId From = X.Kind == ExprKind::Assign && X.Name == "="                                    ? X.Args[1]
                     : X.Kind == ExprKind::Call && X.Name == "at::Tensor::copy_" && !X.Args.empty() ? X.Args[0]
-                                                                                                    : None;
+                                                                                                   : None;
   if (From == None || !P.Code.Exprs[From].Where.Editable || Into.Dim != 0 || Into.Woven || Into.Picked)
     return false;
   const bool New = OwnRows.insert(From).second;

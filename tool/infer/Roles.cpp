@@ -311,8 +311,7 @@ void Roles::findOptimizers() {
     sidesOf(Value, Sides);
     auto Makes = [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
-      return (X.Kind == ExprKind::Construct && !X.Args.empty() &&
-              P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
+      return (X.Kind == ExprKind::Construct && !X.Args.empty() && P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
              (X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("std::make_"));
     };
     // A helper that makes one: what it is given are its models.

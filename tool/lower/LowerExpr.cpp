@@ -293,9 +293,9 @@ ir::ExprId Lowering::construct(const CXXConstructExpr *E) {
     return expr(E->getArg(0));
   ir::ExprId Id = make(ExprKind::Construct, E);
   // `std::tuple<Tensor, Tensor> state{x, y};` begins at the name: nothing can be put around that.
-  if (SourceRange Braces = E->getParenOrBraceRange();
-      E->isListInitialization() && Braces.isValid() && Braces.getBegin() != E->getBeginLoc() &&
-      !isa<CXXTemporaryObjectExpr>(E))
+  if (SourceRange Braces = E->getParenOrBraceRange(); E->isListInitialization() && Braces.isValid() &&
+                                                      Braces.getBegin() != E->getBeginLoc() &&
+                                                      !isa<CXXTemporaryObjectExpr>(E))
     Out.Exprs[Id].Where.Editable = false;
   const CXXConstructorDecl *Held = heldBy(E);
   if (Ctor->isInheritingConstructor()) // `using Base::Base;`
