@@ -45,6 +45,8 @@ UNSAMPLED_NAMES = {"std::get": "every sample of a tuple takes it", "len": "not L
                    "empty": "holds no numbers yet", "empty_like": "holds no numbers yet", "new_empty": "holds no numbers yet",
                    "equal_to": "no operation of LibTorch 2.11", "TransformerEncoder": "a stack of its layer",
                    "TransformerDecoder": "a stack of its layer", "unique_dim": "C++ alone, as `unique_consecutive`",
+                   "pad_sequence": "takes a batch's rows as a list: lit",
+                   "torch::nn::utils::rnn::pad_sequence": "as `pad_sequence`",
                    "special_log_softmax": "as `log_softmax`; Python names its type otherwise"}
 NOISE = {"noise", "noise-like", "noise-module"}
 ANNOTATIONS = {"throws-without-rows", "nan-without-rows", "drops-out", "keeps-statistics", "writes-weight"}
