@@ -76,7 +76,7 @@ bool Interpreter::printsThrough(ir::ExprId E, const ir::Expr &X) {
   notWhole("its loop prints", E);
   for (ir::ExprId Arg : X.Args)
     if (const Value V = Arg == None ? Value() : eval(Arg); !V.replicated() && V.Kind != Placement::Own) {
-      if (numeric(Arg))
+      if (P.Code.type(Arg).number())
         demandReplicated(Arg, V, "printed");
       else // its ends would be those of two containers
         note("rank-local-use", Arg, V, "is printed, but is " + inWords(V));
