@@ -116,6 +116,12 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
     Add(keptScheduler(Field), Value);
   for (size_t I = 0; I != Train; ++I)
     Add(assignedScheduler(Body[I]), P.Code.Stmts[Body[I]].Value);
+  // A parameter of the member's name, which the member was moved from.
+  for (const auto &[Field, Value] : Fn.Inits)
+    for (std::string &Object : Objects)
+      if (Object == P.Code.Vars[Field].Name &&
+          llvm::any_of(Fn.Params, [&](ir::VarId Param) { return P.Code.Vars[Param].Name == Object; }))
+        Object = "this->" + Object;
   Prep.Texts["objects"] = llvm::join(Objects, ", ");
   if (std::optional<size_t> Last = lastTouch(Body, 0, Train, Involved)) {
     Prep.Name = "prepare";
