@@ -317,6 +317,19 @@ Value Interpreter::eval(ir::ExprId E) {
 
 Value Interpreter::evalRaw(ir::ExprId E) {
   const ir::Expr &X = P.Code.Exprs[E];
+  // `*loss.data_ptr<float>()`, `sums.data_ptr<float>()[0]`, also by the pointer's name: a number of what is reducible.
+  auto Behind = [&](ir::ExprId Pointer) -> std::optional<Value> {
+    Pointer = P.unconverted(Pointer);
+    if (Pointer == None)
+      return std::nullopt;
+    if (const ir::Expr &Named = P.Code.Exprs[Pointer]; Named.Kind == ExprKind::Ref && Named.Var != None)
+      if (ir::ExprId Made = assignedBy({Named.Var, {}}); Made != None)
+        Pointer = P.unconverted(Made);
+    const ir::ExprId Tensor = pointee(P, Pointer);
+    Value V = Tensor == None ? Value() : eval(Tensor);
+    V.Batch = None;
+    return Tensor != None && V.reducible() ? std::optional(V) : std::nullopt;
+  };
   switch (X.Kind) {
   case ExprKind::Literal:
     return Value::of(X.Name == "0" ? Placement::Zero : Placement::Replicated, E);
@@ -392,6 +405,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       write(*L, accumulate(*L, Value::of(Placement::Replicated, E), None, E), E);
       return Before;
     }
+    if (std::optional<Value> Number = X.Name == "*" ? Behind(X.Args[0]) : std::nullopt)
+      return *Number;
     Value V = eval(X.Args[0]);
     if (X.Name == "*") {
       if (std::optional<Value> Item = itemOfRows(X.Args[0]))
@@ -416,6 +431,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       eval(X.Object);
       return inlined(E, X, F, lvalue(X.Object));
     }
+    if (std::optional<Value> Number = X.Args.size() == 1 ? Behind(X.Object) : std::nullopt)
+      return *Number;
     Value V = eval(X.Object);
     if (X.Args.size() == 1 && (isRow(X, X.Args[0], V) || cutWithFold(X, V)))
       return Value::of(Placement::Own, E);
@@ -485,7 +502,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
   }
   case ExprKind::Cast: {
     Value V = eval(X.Args[0]);
-    if (P.Code.type(E).Kind == TypeKind::Void)
+    if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);
     if (StringRef Part = X.Name; Part.consume_front("part")) {
       size_t Index = 0;

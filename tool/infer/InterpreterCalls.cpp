@@ -270,13 +270,6 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     V.Batch = None;
     return V;
   }
-  if (X.Kind == ExprKind::Call && pointee(P, E) != None) // the number of a mean, a sum: as by `item()`
-    if (Value V = eval(X.Object); V.reducible() && !V.Listed) {
-      if (V.Batch != None)
-        Out.Unmoved.insert(V.Batch);
-      V.Batch = None;
-      return V;
-    }
   if (Name == "torch::autograd::grad")
     return gradients(E, X);
   if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
@@ -514,7 +507,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||
         Name.ends_with("::back") || Name.ends_with("::value") || Name.ends_with("::data") || Name.ends_with("::get"))
       return Result;
-    if (P.Code.type(E).Kind == TypeKind::Void)
+    if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);
     return Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);
   }
