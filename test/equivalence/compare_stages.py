@@ -65,6 +65,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tool", required=True)
     parser.add_argument("--lit", help="folder of the lit tests")
+    parser.add_argument("--every", type=int, default=1, help="takes one of so many lit tests")
     parser.add_argument("--torch-flags", default="", help="flags for the lit tests' programs")
     parser.add_argument("--program", action="append", default=[], help="folder of another program")
     parser.add_argument("--program-flags", default="", help="its flags")
@@ -74,20 +75,20 @@ def main():
     with tempfile.TemporaryDirectory(prefix="equivalence-") as work:
         work = os.path.realpath(work)
         cases = []
-        for root, _, files in os.walk(options.lit) if options.lit else ():
-            for file in sorted(files):
-                if not file.endswith(".test") or "Inputs" in root:
+        tests = sorted((root, file) for root, _, files in os.walk(options.lit) for file in files
+                       if file.endswith(".test") and "Inputs" not in root) if options.lit else []
+        for root, file in tests[::options.every]:
+            for name, text in sections(os.path.join(root, file)).items():
+                if not name.endswith(".cpp") and not name.endswith(".h"):
                     continue
-                for name, text in sections(os.path.join(root, file)).items():
-                    if not name.endswith(".cpp") and not name.endswith(".h"):
-                        continue
-                    path = os.path.join(work, file, name)
-                    os.makedirs(os.path.dirname(path), exist_ok=True)
-                    with open(path, "w", encoding="utf-8", errors="surrogateescape") as f:
-                        f.write(text)
-                    # A crash on purpose and an expectation are no inputs.
-                    if name.endswith(".cpp") and "__debug" not in text and "expected" not in name:
-                        cases.append((f"{file}: {name}", path))
+                path = os.path.join(work, file, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8", errors="surrogateescape") as f:
+                    f.write(text)
+                # A crash on purpose and an expectation are no inputs.
+                if name.endswith(".cpp") and "__debug" not in text and "expected" not in name:
+                    cases.append((f"{file}: {name}", path))
+
         def one(case):
             name, path = case
             folder, base = os.path.split(path)

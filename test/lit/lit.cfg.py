@@ -1,8 +1,11 @@
 import os
-import lit.formats
+import sys
 
-config.name = "accelerate-migrate (" + config.torch_name + ")"
-config.test_format = lit.formats.ShTest(execute_external=False)
+sys.path.insert(0, os.path.dirname(__file__))
+from selected import Selected
+
+config.name = "accelerate-migrate (" + config.torch_name + ", " + config.part + ")"
+config.test_format = Selected(config.part)
 config.suffixes = [".test", ".cpp"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
