@@ -38,11 +38,9 @@ private:
   struct Callback : clang::ast_matchers::MatchFinder::MatchCallback {
     Callback(Lowering &L, uint32_t Rule) : L(L), Rule(Rule) {}
     void run(const clang::ast_matchers::MatchFinder::MatchResult &R) override {
-      if (L.Current == ir::None)
-        return; // a global's initialiser, where no statement can stand
       ir::RuleMatch M;
       M.Rule = Rule;
-      M.Function = L.Current;
+      M.Function = L.Current; // none in a global's initialiser
       for (const auto &[Name, Node] : R.Nodes.getMap())
         if (const auto *S = Node.get<clang::Stmt>())
           if (auto It = L.Lowered.find(S); It != L.Lowered.end())

@@ -49,7 +49,9 @@ private:
       return; // the user has said what it does
     Fact F;
     F.Function = M.Function;
-    if (M.Function != None)
+    if (M.Function == None) // at namespace scope, before `main` has one
+      F.Texts["accelerator"] = "accelerate::Accelerator()";
+    else
       P.Code.Functions[M.Function].forEachInit([&](ir::ExprId Init) {
         P.forEachExpr(Init, [&](ir::ExprId Sub) {
           for (const auto &[Name, E] : M.Nodes)
