@@ -319,15 +319,21 @@ void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
 bool Interpreter::isParameter(ir::ExprId E) {
   if (!Parameters) {
     Parameters.emplace();
+    auto Registers = [](const ir::Expr &X) {
+      return X.Kind == ExprKind::Call &&
+             (StringRef(X.Name).ends_with("::register_parameter") || StringRef(X.Name).ends_with("::register_buffer"));
+    };
     auto Note = [&](ir::VarId Var, ir::ExprId From) {
-      if (Var != None && From != None && P.Code.Exprs[From].Kind == ExprKind::Call &&
-          (StringRef(P.Code.Exprs[From].Name).ends_with("::register_parameter") ||
-           StringRef(P.Code.Exprs[From].Name).ends_with("::register_buffer")))
+      if (Var != None && From != None && Registers(P.Code.Exprs[From]))
         Parameters->insert(Var);
     };
-    for (const ir::Expr &X : P.Code.Exprs)
+    for (const ir::Expr &X : P.Code.Exprs) {
+      if (Registers(X) && X.Args.size() > 1) // `register_buffer("mask", mask);`, the member itself
+        if (ir::VarId Given = P.Code.Exprs[P.unconverted(X.Args[1])].Var; Given != None && P.Code.Vars[Given].Field)
+          Parameters->insert(Given);
       if (X.Args.size() == 2 && X.Args[0] != None && (X.Kind == ExprKind::Assign || X.Name == "at::Tensor::operator="))
         Note(P.Code.Exprs[X.Args[0]].Var, X.Args[1]);
+    }
     for (const ir::Function &Fn : P.Code.Functions)
       for (const auto &[Field, Init] : Fn.Inits)
         Note(Field, Init);
