@@ -1,7 +1,7 @@
 //===- Migrator.cpp -------------------------------------------------------===//
 #include "Migrator.h"
 #include "edit/Format.h"
-#include "infer/Interpreter.h"
+#include "infer/Findings.h"
 #include "infer/Structure.h"
 #include "project/CMakeEdit.h"
 #include "report/Dump.h"

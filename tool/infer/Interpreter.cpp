@@ -139,6 +139,7 @@ void Interpreter::once() {
   CutBefore.clear();
   WholeDraws.clear();
   RowDraws.clear();
+  FromAll.clear();
   Copies.clear();
   PointsTo.clear();
   MadeIn.clear();

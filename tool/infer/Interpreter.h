@@ -10,7 +10,7 @@
 #ifndef ACCELERATE_MIGRATE_INFER_INTERPRETER_H
 #define ACCELERATE_MIGRATE_INFER_INTERPRETER_H
 
-#include "infer/Facts.h"
+#include "infer/Findings.h"
 #include "infer/Operations.h"
 #include "infer/Placement.h"
 #include "infer/Program.h"
@@ -21,73 +21,6 @@
 #include <set>
 
 namespace migrate {
-
-/// A place that holds a value: a variable, or a field of one.
-struct Location {
-  ir::VarId Root = ir::None;
-  std::vector<ir::VarId> Path;
-  auto operator<=>(const Location &) const = default;
-};
-
-/// As the program names it, `log.loss`.
-std::string spelled(const Program &P, const Location &L);
-
-/// What the runs found out, in the program's terms. Facts for the rules are made of it.
-struct Findings {
-  std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
-  std::set<ir::ExprId> WholeAddends;                       ///< replicated where they were added up
-  std::set<ir::ExprId> WholeHere;                          ///< replicated on some path, asked for or not
-  std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
-  std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
-  std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there
-  std::map<ir::StmtId, std::vector<Location>> ReduceAfter; ///< accumulators, reduced in place behind their loop
-  std::map<ir::ExprId, std::string> Backwards;             ///< mean or sum
-  std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
-  std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
-  std::set<uint32_t> Unmoved;                     ///< loaders whose batches are used where they were read
-  std::set<uint32_t> Whole;                       ///< loaders shared out by whole batches
-  std::map<uint32_t, Evidence> Kept;              ///< evaluation loaders left whole on every rank, and why
-  std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
-  std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
-  std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
-  std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
-  /// Losses weighted by class: the target, and what says the weights (a module, or arguments).
-  std::map<ir::ExprId, std::pair<ir::ExprId, std::vector<ir::ExprId>>> ClassWeights;
-  std::map<ir::ExprId, ir::ExprId> PickedFrom; ///< means over rows that a mask picked, with what they are of
-  std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
-                                               ///< rank takes its rows there
-  std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
-  std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole
-  /// What methods are called on that the runtime has a call of its own for, if it's a rank's rows: `x.squeeze()`,
-  /// `x.grad()`. One text may be run for several.
-  std::map<ir::ExprId, std::set<Placement>> Squeezes, RowGradients;
-  std::set<ir::ExprId> Once;                ///< calls that change files, for one process to make
-  std::map<ir::ExprId, ir::ExprId> Awaited; ///< what opens files that are written and read, with the path
-  std::set<ir::FuncId> Reached;
-  std::map<ir::ExprId, ir::StmtId> WholeBackwards; ///< of what every rank has whole, with the loop of their steps
-  std::set<ir::StmtId> SharedSteps;                ///< loops with a backward of a rank's part
-  bool Trains = false;
-  bool SharesOut = false; ///< a model runs on a rank's own rows of what is trained on
-  ir::Range TooLarge;     ///< `main`, if the program couldn't be followed to its end
-
-  /// Whether an expression that is coerced needs nothing, or another thing, where its text is run for something else.
-  /// `mine` leaves numbers of one rank's own batch as they are.
-  bool ambiguous(ir::ExprId E, const std::string &How) const {
-    bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
-    return WholeAddends.count(E) || (!Sums && SumAddends.count(E)) || (Sums && WholeHere.count(E)) ||
-           (How != "mine" && OwnAddends.count(E));
-  }
-};
-
-/// What `squeeze()` does to rows, in the words of a remark.
-constexpr const char *DropsRows =
-    "drops the dimension of the rows as well where a rank has one: name the one that is meant, `squeeze(1)`";
-
-/// Whether a coercion of a value that is equal on all ranks gives that value again.
-inline bool keepsWhole(llvm::StringRef How) {
-  return How == "mean" || How == "broadcast" || How == "agreed" || How == "flag" || How == "max" || How == "min" ||
-         How == "all-mean" || How == "class-weight" || How == "picked-weight";
-}
 
 /// The items of `{-1, 320}`, which arrives wrapped in an array reference, an initializer list, a vector.
 void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Into);
@@ -117,9 +50,6 @@ inline bool holdsTensors(const ir::Type &T) {
   return T.Kind == ir::TypeKind::Tensor ||
          (T.Kind == ir::TypeKind::Container && llvm::StringRef(T.Name).contains("at::Tensor"));
 }
-
-/// Follows a program from `main`.
-Findings infer(const Program &P, const Roles &R, const OperationTable &Table);
 
 class Interpreter {
 public:
@@ -313,6 +243,8 @@ private:
   int braces(ir::ExprId Data) const;
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
   ir::ExprId likeOf(ir::ExprId E) const;
+  void drawForRows(ir::ExprId E, const ir::Expr &X, const Operands &In, ir::ExprId Rows, Value &Result);
+  bool drawsFromAll(const ir::Expr &X, const Operands &In);
   void drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V);
   Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
   Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
@@ -546,6 +478,7 @@ private:
   std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
                                                                       ///< calls that led there
   std::set<ir::ExprId> RowDraws;                ///< calls that led to draws for the rows of a batch
+  std::set<ir::ExprId> FromAll;                 ///< draws for them by tensors that are brought together
   std::set<ir::ExprId> CutInStep, CutElsewhere; ///< cuts that were come to within a training step, and elsewhere
   std::set<ir::ExprId> CutBefore;               ///< cuts that were come to with what was cut before
   std::map<ir::ExprId, uint32_t> OfOneRank;     ///< evaluated in a loop over what is one rank's, and its loader

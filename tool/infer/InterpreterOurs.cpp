@@ -90,6 +90,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     Whole.Rows = NoRows;
     Whole.takeRank(Args[0]);
   }
+  if (!Args.empty() && (Name == "gather" || Name == "gather_for_metrics"))
+    Whole.takeRank(Args[0]);
   return Whole;
 }
 

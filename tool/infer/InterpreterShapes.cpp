@@ -376,6 +376,10 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   }
   if (Name == "tensor" && Result.replicated() && !X.Args.empty())
     Result.setRank(braces(X.Args[0]));
+  if (Draws && Result.replicated()) // `torch::bernoulli(p)`: as many as `p` has
+    for (size_t I = In.Values.size(); I-- != 0;)
+      if (In.Exprs[I] != None && P.Code.type(In.Exprs[I]).Kind == TypeKind::Tensor)
+        Result.takeRank(In.Values[I]);
   if (Draws)
     notWhole("it draws random numbers", E);
   if (Draws && Result.Picked)
@@ -393,47 +397,9 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     drawsForRows(E, X, Extent);
     Result.Noisy = true;
   }
-  if (Draws && Result.Kind == Placement::Sharded) {
-    // The rows' number stands first in the shape: drawn whole, own rows kept, it is exact.
-    ir::ExprId Like = In.Exprs.empty() ? None : likeOf(In.Exprs[0]);
-    if (Rows != None && Divergent == 0) {
-      if (Recording)
-        Out.RowNoise[E] = Rows;
-      drawn(E, /*Rows=*/true);
-    } else if (Like != None && Last[Like].Kind == Placement::Sharded && Last[Like].Dim == 0 && Divergent == 0) {
-      if (Recording)
-        Out.RowNoiseLike[E] = Like;
-      drawn(E, /*Rows=*/true);
-    } else {
-      drawsForRows(E, X, Result);
-      Result.Noisy = true;
-    }
-  }
+  if (Draws && Result.Kind == Placement::Sharded)
+    drawForRows(E, X, In, Rows, Result);
   return Result;
-}
-
-/// Numbers for the rows of a batch are drawn in a way that isn't made exact.
-void Interpreter::drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V) {
-  StringRef Name = X.Name;
-  std::string What = "draws random numbers for the rows of a batch; ranks would draw the same ones; ";
-  if (Name.ends_with("::randperm"))
-    What = "shuffles the rows of a batch, of which each rank has its own; `accelerator.own_rows("
-           "accelerator.all_gather(x).index_select(0, torch::randperm(accelerator.global_rows(x.size(0)))))` picks "
-           "from all";
-  else if (Name.ends_with("::normal") && V.Kind == Placement::Sharded)
-    What += "`mean + deviation * torch::randn_like(mean)` are the same numbers, and are drawn whole";
-  else
-    What += "name the number of rows in its shape, `torch::randn({x.size(0), …})`, to have it drawn whole";
-  note("batch-noise", E, V, What);
-}
-
-/// The tensor that `torch::empty_like(x)` is like.
-ir::ExprId Interpreter::likeOf(ir::ExprId E) const {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
-  bool InPlace;
-  const OperationRow *Row = X.Kind == ExprKind::Call ? Table.find(X.Name, InPlace) : nullptr;
-  bool Like = Row && Row->Kind == Operation::Like && StringRef(X.Name).ends_with("_like") && !X.Args.empty();
-  return Like ? X.Args[0] : None;
 }
 
 /// What `x.index({...})` is given, one for each dimension: slices stay what they are.

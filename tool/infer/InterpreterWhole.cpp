@@ -32,7 +32,7 @@ void Interpreter::drawn(ir::ExprId E, bool Rows) {
 void Interpreter::wholeDraws() {
   for (const auto &[E, Ways] : WholeDraws) {
     bool Loss = Out.ClassWeights.count(E) != 0 || Out.PickedFrom.count(E) != 0;
-    if (!Loss && !Out.RowNoise.count(E) && !Out.RowNoiseLike.count(E))
+    if (!Loss && !Out.RowNoise.count(E) && !Out.RowNoiseLike.count(E) && !FromAll.count(E))
       continue;
     for (const std::vector<ir::ExprId> &Calls : Ways) {
       auto Told = llvm::find_if(llvm::reverse(Calls), [&](ir::ExprId Call) {

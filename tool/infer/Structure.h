@@ -3,7 +3,7 @@
 #define ACCELERATE_MIGRATE_INFER_STRUCTURE_H
 
 #include "infer/Facts.h"
-#include "infer/Interpreter.h"
+#include "infer/Findings.h"
 #include "infer/Program.h"
 #include "infer/Roles.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -1,5 +1,6 @@
 //===- StructureTraining.cpp - Backwards, metrics, what can't be kept -----===//
 #include "infer/Deriver.h"
+#include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"

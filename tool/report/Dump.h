@@ -2,7 +2,7 @@
 #ifndef ACCELERATE_MIGRATE_REPORT_DUMP_H
 #define ACCELERATE_MIGRATE_REPORT_DUMP_H
 
-#include "infer/Interpreter.h"
+#include "infer/Findings.h"
 #include "infer/Structure.h"
 #include "project/Project.h"
 #include "rules/Apply.h"
