@@ -25,6 +25,8 @@ private:
   bool movesBatches(ObjectId Loader) const;
   bool inInitializer(ir::ExprId E);
   void loaders();
+  bool worksBehind(ir::StmtId S) const;
+  void advances();
   void openedFiles();
   bool mentionsOurs(ir::ExprId E) const;
   bool givesDevice(const ir::Expr &X) const;

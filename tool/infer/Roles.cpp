@@ -16,12 +16,6 @@ bool isBackward(const ir::Expr &E) {
                                       E.Name == "accelerate::Accelerator::backward");
 }
 
-bool isMakeDataLoader(const ir::Expr &E) {
-  return E.Kind == ExprKind::Call &&
-         (E.Name == "torch::data::make_data_loader" || E.Name == "accelerate::make_data_loader" ||
-          E.Name == "accelerate::make_evaluation_data_loader");
-}
-
 static bool isObject(TypeKind Kind) {
   switch (Kind) {
   case TypeKind::Module:
@@ -187,6 +181,10 @@ void Roles::unifyFlow() {
         (StringRef(X.Name).ends_with("::push_back") || StringRef(X.Name).ends_with("::emplace_back")))
       for (ir::ExprId Arg : X.Args)
         Flow(object(X.Object), P.Code.type(Arg).Kind, Arg);
+    // `std::optional`: `loader.emplace(make_data_loader(…))`
+    if (X.Object != None && X.Args.size() == 1 && StringRef(X.Name).ends_with("::emplace") && X.Args[0] != None &&
+        P.Code.type(X.Object).Kind == P.Code.type(X.Args[0]).Kind)
+      Flow(object(X.Object), P.Code.type(X.Args[0]).Kind, X.Args[0]);
   }
 }
 
@@ -524,45 +522,6 @@ void Roles::findOptimizersGiven() {
 
 bool Roles::isTrainedModel(ir::ExprId E) const {
   return P.Code.type(E).Kind == TypeKind::Module && Models.count(object(E));
-}
-
-void Roles::findLoaders() {
-  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
-    const ir::Expr &X = P.Code.Exprs[E];
-    if (isMakeDataLoader(X)) {
-      LoaderRole &L = Loaders[object(E)];
-      L.Made.push_back(E);
-      L.Ours |= StringRef(X.Name).starts_with("accelerate::");
-    }
-  }
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
-    P.forEachStmt(P.Code.Functions[F].Body, [&](ir::StmtId S) {
-      const ir::Stmt &X = P.Code.Stmts[S];
-      ir::ExprId Over = None;
-      if (X.Kind == StmtKind::RangeFor && X.Value != None && P.Code.type(X.Value).Kind == TypeKind::DataLoader)
-        Over = X.Value;
-      // `for (auto it = loader->begin(); it != loader->end(); ++it)`
-      if (X.Kind == StmtKind::Loop && X.Value != None)
-        P.forEachExpr(X.Value, [&](ir::ExprId E) {
-          const ir::Expr &C = P.Code.Exprs[E];
-          if (C.Kind == ExprKind::Call && C.Object != None && P.Code.type(C.Object).Kind == TypeKind::DataLoader &&
-              StringRef(C.Name).ends_with("::end"))
-            Over = C.Object;
-        });
-      if (Over == None || P.Taught.isLoader(P.Code.type(Over).Name))
-        return;
-      LoaderRole &L = Loaders[object(Over)];
-      L.Loops.push_back(S);
-      bool Trains = false;
-      for (ir::StmtId Child : X.Children)
-        Trains |= Child != None && reachesBackward(Child);
-      if (Trains)
-        L.Mode = LoaderMode::Training;
-      else if (L.Mode == LoaderMode::Unused)
-        L.Mode = LoaderMode::Evaluation;
-    });
-  for (auto &[Object, L] : Loaders)
-    L.Foreign = L.Made.empty();
 }
 
 } // namespace migrate

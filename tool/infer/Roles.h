@@ -76,6 +76,8 @@ private:
   ir::ExprId groupedBy(ir::ExprId E) const;
   void findOptimizersPut();
   void findLoaders();
+  void findSteppedLoaders();
+  bool overLoader(ir::StmtId S) const;
   void findBackward();
   void hand(const ir::Type &To, ir::ExprId From);
   std::vector<ir::FuncId> mayRun(const ir::Expr &X) const;

@@ -24,6 +24,7 @@ Facts Deriver::run() {
     return std::move(Out);
   }
   loaders();
+  advances();
   openedFiles();
   devices();
   replicas();
@@ -120,6 +121,50 @@ void Deriver::loaders() {
         Out.label(Made, "evaluation-loader");
     }
   }
+}
+
+/// Whether anything is done with tensors or models behind a statement in its turn of a loop, or in its function.
+bool Deriver::worksBehind(ir::StmtId S) const {
+  for (auto Up = R.ParentOf.find(S); Up != R.ParentOf.end(); S = Up->second, Up = R.ParentOf.find(S)) {
+    const ir::Stmt &X = P.Code.Stmts[Up->second];
+    if (X.Kind == StmtKind::Loop || X.Kind == StmtKind::RangeFor)
+      return false;
+    if (X.Kind != StmtKind::Block)
+      continue;
+    bool Works = false;
+    for (ir::StmtId Behind : llvm::drop_begin(X.Children, childWith(Up->second, S) + 1))
+      P.forEachExprIn(Behind, [&](ir::ExprId E) {
+        TypeKind Kind = P.Code.type(E).Kind;
+        Works |= Kind == TypeKind::Tensor || Kind == TypeKind::Example || Kind == TypeKind::Module ||
+                 Kind == TypeKind::Optimizer;
+      });
+    if (Works)
+      return true;
+  }
+  return true; // a helper that gives the next batch: what is done with it follows
+}
+
+/// An iterator over a loader that is shared out fetches when it is advanced, and ranks count by the batch that came
+/// last.
+void Deriver::advances() {
+  for (ir::FuncId Fn : F.Reached)
+    P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+      if (P.Code.Stmts[S].Value == None || P.Code.Stmts[S].Kind == StmtKind::Loop)
+        return;
+      P.forEachExpr(P.Code.Stmts[S].Value, [&](ir::ExprId E) {
+        const ir::Expr &X = expr(E);
+        if (X.Kind != ExprKind::Unary || X.Name != "++")
+          return;
+        auto Type = F.Types.find(E);
+        if (Type == F.Types.end() || !Type->second.Iterator || Type->second.Kind != Placement::Sharded ||
+            !worksBehind(S))
+          return;
+        Fact O = factAt("opaque-loader", "place", E);
+        O.Texts["what"] = "this fetches the next batch before the work on the last one is done, and ranks count by the "
+                          "batch that they fetched last; advance the iterator where the step ends";
+        Out.add(std::move(O));
+      });
+    });
 }
 
 /// What `fopen` is asked for: to write, to read, or what isn't known here.
