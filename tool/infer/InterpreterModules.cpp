@@ -210,6 +210,25 @@ bool Interpreter::optionGiven(const std::string &Option, const ir::Expr &X, cons
          });
 }
 
+/// `T<int>` of the rest of `std::unique_ptr<T<int>, D>`.
+StringRef firstArgument(StringRef Rest) {
+  int Depth = 0;
+  return Rest
+      .take_until([&](char C) {
+        Depth += (C == '<') - (C == '>');
+        return Depth < 0 || (Depth == 0 && C == ',');
+      })
+      .trim();
+}
+
+/// The class of a module that a pointer or a holder is of.
+static StringRef moduleClass(StringRef Class) {
+  for (const char *Wrapper : {"std::shared_ptr<", "std::unique_ptr<", "torch::nn::ModuleHolder<"})
+    if (Class.consume_front(Wrapper))
+      Class = firstArgument(Class);
+  return Class;
+}
+
 /// The modules that a container was given, in order: by its constructor and by `push_back`.
 std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   std::vector<ir::ExprId> Found;
@@ -237,31 +256,24 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
       if (llvm::is_contained(Inits, Made))
         Vars.insert(Var);
   }
+  // A class of the program that is a container, `struct NetImpl : torch::nn::SequentialImpl`, fills itself.
+  StringRef Class = moduleClass(P.Code.type(Container).Name);
+  auto Itself = [&](ir::ExprId Object) {
+    StringRef Of = P.Code.type(Object).Name;
+    Of = P.Code.Exprs[Object].Kind == ExprKind::This ? Of.rtrim(" *") : "";
+    return !Of.empty() && (Of == Class || Of == (Class + "Impl").str());
+  };
   for (const ir::Expr &X : P.Code.Exprs)
-    if (X.Kind == ExprKind::Call && X.Object != None && Vars.count(P.Code.Exprs[X.Object].Var) &&
+    if (X.Kind == ExprKind::Call && X.Object != None && (Vars.count(P.Code.Exprs[X.Object].Var) || Itself(X.Object)) &&
         StringRef(X.Name).contains("torch::nn::") && StringRef(X.Name).ends_with("::push_back"))
       for (ir::ExprId Arg : X.Args)
         Collect(Collect, Arg);
   return Found;
 }
 
-/// `T<int>` of the rest of `std::unique_ptr<T<int>, D>`.
-StringRef firstArgument(StringRef Rest) {
-  int Depth = 0;
-  return Rest
-      .take_until([&](char C) {
-        Depth += (C == '<') - (C == '>');
-        return Depth < 0 || (Depth == 0 && C == ',');
-      })
-      .trim();
-}
-
 /// A module's forward on values that no expression of the program holds.
 Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs) {
-  StringRef Class = P.Code.type(Module).Name;
-  for (const char *Wrapper : {"std::shared_ptr<", "std::unique_ptr<", "torch::nn::ModuleHolder<"})
-    if (Class.consume_front(Wrapper))
-      Class = firstArgument(Class);
+  StringRef Class = moduleClass(P.Code.type(Module).Name);
   if (const OperationRow *Row = Table.module(Class)) {
     ir::Expr Call = X;
     Call.Name = (Class + "::forward").str();
