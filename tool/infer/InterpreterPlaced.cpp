@@ -58,6 +58,19 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
   for (ir::ExprId Place : Places)
     Rows.push_back(eval(Place));
   Rows.push_back(eval(X.Args[1]));
+  Places.push_back(X.Args[1]);
+  // What has all rows of the batch, beside this rank's of them, is cut as well.
+  if (auto Local = llvm::find_if(Rows, [](const Value &V) { return V.Kind == Placement::Sharded; });
+      Local != Rows.end())
+    for (size_t I = 0; I != Places.size(); ++I) {
+      const Value &V = Rows[I];
+      if (P.Code.type(Places[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rank == 0 || V.Rows == NoRows)
+        continue;
+      if (Local->Rows <= NoRows)
+        ownRows(/*Compares=*/0, /*Beside=*/true, Places, *Local, /*Table=*/false);
+      else if (V.Rows == Local->Rows ? !ownRowsOf(Places[I]) : V.Rows == 0 || Uncounted.count(V.Rows))
+        note("unknown-rows", Places[I], V, "meets the rows of a batch");
+    }
   Value Meet = broadcast(Rows, E);
   if (!Self.reducible() && !Self.replicated())
     return std::nullopt;
