@@ -135,6 +135,17 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
   Out.add(std::move(Prep));
 }
 
+/// The namespaces and classes that hold what a USR names, `c:@N@app@S@Data@loader`: `app::Data::`.
+static std::string scopeOf(StringRef Usr) {
+  llvm::SmallVector<StringRef> Parts;
+  Usr.split(Parts, '@');
+  std::string Scope;
+  for (size_t I = 0; I + 2 < Parts.size(); ++I)
+    if (Parts[I] == "N" || Parts[I] == "S")
+      Scope += Parts[++I].str() + "::";
+  return Scope;
+}
+
 void Deriver::prepare() {
   // Of a block: what trains first behind an optimizer tells which objects are prepared together.
   std::map<std::pair<ir::StmtId, size_t>, Preparation> Together;
@@ -177,6 +188,16 @@ void Deriver::prepare() {
         Prep.Name = "prepare-alone";
       Out.add(std::move(Prep));
       continue;
+    }
+    if (P.Code.Vars[O.Var].Global) { // prepared in `main`, which may lie in no namespace
+      std::vector<ir::VarId> Named = O.Names;
+      Named.push_back(O.Var);
+      for (ir::ExprId Model : O.Models)
+        Named.push_back(expr(Model).Var);
+      for (std::string &Object : Objects)
+        for (ir::VarId V : Named)
+          if (V != None && P.Code.Vars[V].Global && Object == P.Code.Vars[V].Name)
+            Object = scopeOf(P.Code.Vars[V].Usr) + Object;
     }
     if (O.Statement == None) { // in a constructor's initialisers
       for (ir::FuncId In : preparesIn(O))
