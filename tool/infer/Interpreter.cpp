@@ -516,6 +516,9 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       return Value::nothing(E);
     if (X.Args.empty() && P.Code.type(E).Kind == TypeKind::Tensor) // undefined: nothing that could disagree
       return Value::of(Placement::Zero, E);
+    if (X.Args.size() == 1 && X.Args[0] != None && StringRef(P.Code.type(E).Name).starts_with("c10::ArrayRef<") &&
+        P.Code.type(X.Args[0]).Kind == TypeKind::Container) // `torch::TensorList(xs)`, which owns nothing
+      return eval(X.Args[0]);
     // `std::vector<Tensor> heads(4)`: as many undefined ones.
     if (X.Args.size() == 1 && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
         StringRef(P.Code.type(E).Name).starts_with("std::vector<at::Tensor") && eval(X.Args[0]).replicated())
