@@ -87,6 +87,7 @@ private:
   std::string withCuts(ir::ExprId E);
   void methodsOfRows(const std::map<ir::ExprId, std::set<Placement>> &Calls, const char *Rule,
                      llvm::function_ref<void(ir::ExprId)> Otherwise);
+  std::map<ir::ExprId, std::string> coercions();
   void metrics();
   bool isNull(ir::ExprId Pointer) const;
   void refusals();

@@ -107,8 +107,41 @@ void Deriver::methodsOfRows(const std::map<ir::ExprId, std::set<Placement>> &Cal
   }
 }
 
+/// The coercions, and `mine` also in the other instantiations of a template, where it is given what is of one rank's
+/// own batch and leaves it as it is: one text, for a training loader and for one that is evaluated.
+std::map<ir::ExprId, std::string> Deriver::coercions() {
+  std::map<ir::ExprId, std::string> All = F.Coercions;
+  std::map<std::string, std::vector<ir::FuncId>> Patterns;
+  for (ir::FuncId Fn : F.Reached)
+    if (!P.Code.Functions[Fn].Pattern.empty())
+      Patterns[P.Code.Functions[Fn].Pattern].push_back(Fn);
+  auto Key = [&](ir::ExprId E) {
+    const ir::Range &At = expr(E).Where;
+    return std::tuple(At.File, At.Begin, At.End);
+  };
+  for (const auto &[Pattern, Functions] : Patterns) {
+    if (Functions.size() < 2)
+      continue;
+    std::set<std::tuple<uint32_t, uint32_t, uint32_t>> Mine;
+    auto Each = [&](llvm::function_ref<void(ir::ExprId)> Do) {
+      for (ir::FuncId Fn : Functions)
+        P.forEachExprIn(P.Code.Functions[Fn].Body, Do);
+    };
+    Each([&](ir::ExprId E) {
+      if (auto It = F.Coercions.find(E); It != F.Coercions.end() && It->second == "mine")
+        Mine.insert(Key(E));
+    });
+    Each([&](ir::ExprId E) {
+      if (auto Type = F.Types.find(E);
+          Type != F.Types.end() && Type->second.Kind == Placement::Own && Mine.count(Key(E)))
+        All.try_emplace(E, "mine");
+    });
+  }
+  return All;
+}
+
 void Deriver::metrics() {
-  for (const auto &[E, How] : F.Coercions) {
+  for (const auto &[E, How] : coercions()) {
     if (!keepsWhole(How) && F.ambiguous(E, How)) {
       Fact A = factAt("ambiguous-placement", "place", E);
       A.Texts["what"] =

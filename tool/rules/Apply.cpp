@@ -163,6 +163,21 @@ private:
     ++Out.Edited;
   }
 
+  /// Whether an instantiation isn't edited in code that it has, where another one is. What `if constexpr` leaves out of
+  /// it isn't there.
+  bool lacks(ir::FuncId In, ir::FuncId Of) {
+    return any_of(Written[Of], [&](const auto &Edit) {
+      const auto &[Begin, End, Text] = Edit;
+      bool There = false;
+      if (!Written[In].count(Edit))
+        P.forEachExprIn(P.Code.Functions[In].Body, [&, Begin = Begin, End = End](ir::ExprId E) {
+          const ir::Range &At = P.Code.Exprs[E].Where;
+          There |= At.valid() && At.Begin <= Begin && End <= At.End;
+        });
+      return There;
+    });
+  }
+
   /// A template is edited only where all its instantiations agree.
   void compareInstantiations() {
     std::map<std::string, std::vector<ir::FuncId>> Patterns;
@@ -171,7 +186,7 @@ private:
         Patterns[P.Code.Functions[F].Pattern].push_back(F);
     for (const auto &[Pattern, Functions] : Patterns)
       for (ir::FuncId F : drop_begin(Functions))
-        if (Written[F] != Written[Functions.front()]) {
+        if (lacks(F, Functions.front()) || lacks(Functions.front(), F)) {
           Fact X;
           X.Name = "instantiations-disagree";
           X.Nodes["place"] = P.Code.Functions[F].Where;
