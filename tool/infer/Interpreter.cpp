@@ -492,6 +492,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value A = eval(X.Args[I]);
       if (Mixed && A.reducible())
         A = demandReplicated(X.Args[I], A, "kept beside what is equal on all ranks");
+      addFuncs(V, A); // `{{"mean", mean}, {"sum", sum}}`, by name
       if (!A.replicated()) {
         V = V.replicated() || V.same(A) ? A : join(V, A);
       } else if (V.replicated()) { // tensors, or a struct of them

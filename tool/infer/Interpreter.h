@@ -298,6 +298,7 @@ private:
   void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
+  std::string calledAs(const ir::Expr &X) const;
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
   bool isBatchSize(ir::ExprId E) const;
   void backward(ir::ExprId E, const ir::Expr &X);

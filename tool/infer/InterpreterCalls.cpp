@@ -371,6 +371,11 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   }
 }
 
+/// What a call names: a function, or what holds one, `losses.at(name)`.
+std::string Interpreter::calledAs(const ir::Expr &X) const {
+  return X.Name.empty() && X.Object != None ? spelled(X.Object) : X.Name;
+}
+
 Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   Value Result = Value::of(Placement::Replicated, E);
   if (X.Object != None) {
@@ -479,7 +484,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
                Result.Kind != Placement::Unknown) {
       Result = V.Kind == Placement::Unknown
                    ? V
-                   : Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);
+                   : Value::unknown("goes through `" + calledAs(X) + "`, which isn't in the operation table", E);
     }
   }
   // What a `std::bind` or a function from elsewhere does with them isn't known.
@@ -509,7 +514,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       return Result;
     if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);
-    return Value::unknown("goes through `" + X.Name + "`, which isn't in the operation table", E);
+    return Value::unknown("goes through `" + calledAs(X) + "`, which isn't in the operation table", E);
   }
   return Result;
 }
