@@ -518,6 +518,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
           isParameter(Operands[I]))
         continue;
+      // `hits.index_add_(0, classes, …)`: what is added to has places, as many as the batch has rows by chance.
+      if (I == 0 && Op && *Op == Operation::Scatter && X.Object != None)
+        continue;
       // A filter's or a layer's own dimensions are channels and features.
       StringRef Layer = StringRef(X.Name).rsplit("::").second;
       if (I > 0 && X.Kind == ExprKind::Call && X.Object == None && (Layer.starts_with("conv") || Layer == "linear"))
