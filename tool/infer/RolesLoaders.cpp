@@ -80,6 +80,7 @@ void Roles::findSteppedLoaders() {
     return;
   // Ranks weight by the batch that came last, so that the steps are of one loader, and of no other's loop.
   auto Trains = [&](ir::StmtId Child) { return Child != None && reachesBackward(Child); };
+  std::map<ir::StmtId, ObjectId> Steps;
   for (const auto &[S, F] : FunctionOf) {
     const ir::Stmt &X = P.Code.Stmts[S];
     if (X.Kind != StmtKind::Loop || llvm::none_of(X.Children, Trains))
@@ -100,7 +101,15 @@ void Roles::findSteppedLoaders() {
         Stepped.insert(It->second);
     });
     if (!Others && Stepped.size() == 1)
-      Loaders[*Stepped.begin()].Mode = LoaderMode::Training;
+      Steps.emplace(S, *Stepped.begin());
+  }
+  for (const auto &[S, Loader] : Steps) {
+    bool Inner = false; // of epochs
+    P.forEachStmt(S, [&](ir::StmtId Child) { Inner |= Child != S && Steps.count(Child) != 0; });
+    if (Inner)
+      continue;
+    Loaders[Loader].Mode = LoaderMode::Training;
+    Loaders[Loader].Loops.push_back(S);
   }
 }
 
