@@ -89,6 +89,9 @@ std::vector<ir::FuncId> Deriver::preparesIn(const OptimizerRole &O) const {
     });
   }
   llvm::erase_if(Train, [&](ir::FuncId Fn) { return Called.count(Fn) != 0; });
+  // Where they only step, and somebody else runs the backward pass before, it would come too late.
+  if (llvm::none_of(Train, [&](ir::FuncId Fn) { return R.reachesBackward(P.Code.Functions[Fn].Body); }))
+    return {};
   return Train;
 }
 
@@ -135,10 +138,13 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
   Out.add(std::move(Prep));
 }
 
-/// The namespaces and classes that hold what a USR names, `c:@N@app@S@Data@loader`: `app::Data::`.
+/// The namespaces and classes that hold what a USR names, `c:@N@app@S@Data@loader`: `app::Data::`; none of a function's
+/// static variable.
 static std::string scopeOf(StringRef Usr) {
   llvm::SmallVector<StringRef> Parts;
   Usr.split(Parts, '@');
+  if (llvm::is_contained(Parts, "F"))
+    return "";
   std::string Scope;
   for (size_t I = 0; I + 2 < Parts.size(); ++I)
     if (Parts[I] == "N" || Parts[I] == "S")
