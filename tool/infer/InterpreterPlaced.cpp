@@ -57,8 +57,11 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
   std::vector<Value> Rows;
   for (ir::ExprId Place : Places)
     Rows.push_back(eval(Place));
-  Rows.push_back(eval(X.Args[1]));
-  Places.push_back(X.Args[1]);
+  eval(X.Args[1]);
+  const ir::Expr &Given = P.Code.Exprs[P.unconverted(X.Args[1])];
+  const bool Mine = StringRef(Given.Name).ends_with("Accelerator::mine") && !Given.Args.empty(); // migrated
+  Places.push_back(Mine ? Given.Args[0] : X.Args[1]);
+  Rows.push_back(eval(Places.back()));
   // What has all rows of the batch, beside this rank's of them, is cut as well.
   if (auto Local = llvm::find_if(Rows, [](const Value &V) { return V.Kind == Placement::Sharded; });
       Local != Rows.end())
@@ -76,7 +79,6 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
     return std::nullopt;
   Value Added = Meet;
   if (Meet.Kind == Placement::Sharded && Meet.Dim == 0 && !Meet.Picked) {
-    bool Mine = StringRef(P.Code.Exprs[P.unconverted(X.Args[1])].Name).ends_with("Accelerator::mine"); // migrated
     Added = Value::partial(!Mine, E);
     Added.takeRank(Self);
   } else if (!Meet.replicated() && Meet.Kind != Placement::Own) {
