@@ -165,7 +165,8 @@ bool Interpreter::cutStart(const Location &L, const Value &Kept) {
       Start->second.AssignedBy == None)
     return false;
   const ir::ExprId Made = P.unconverted(Start->second.AssignedBy);
-  if (!P.Code.Exprs[Made].Where.Editable || P.Code.type(Made).Kind != TypeKind::Tensor)
+  const bool Empty = P.Code.Exprs[Made].Kind == ExprKind::Construct && P.Code.Exprs[Made].Args.empty();
+  if (!P.Code.Exprs[Made].Where.Editable || P.Code.type(Made).Kind != TypeKind::Tensor || Empty)
     return false;
   Turned.insert(Made);
   return cut(Made, Step->Statement, Kept.Dim);
