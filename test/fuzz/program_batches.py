@@ -10,7 +10,7 @@ class Batches:
         """Declares rows under `name` and remembers how batches of them are formed."""
         how = self.pick((5, "loader"), "slices", "picks", "split", "list", *(["draws"] if training else []))
         self.formed = {**getattr(self, "formed", {}), name: (how, count, batch)}
-        dataset = {"curve": "Curve", "points": "Points", "gaps": "Gaps"}[self.kind] + f"({count}, {phase})"
+        dataset = {"curve": "Curve", "points": "Points", "gaps": "Gaps", "tokens": "Tokens"}[self.kind] + f"({count}, {phase})"
         if how == "loader":
             self.passed.append((name, None))
             return [self.loader(name, dataset, batch, training)]
@@ -27,6 +27,9 @@ class Batches:
 
     def loader(self, name, dataset, batch, training):
         sampler = "Sequential" if self.kind == "gaps" or self.chance(0.5) else "Random"
+        mapped = f"torch::data::datasets::MapDataset<{dataset.split('(')[0]}, torch::data::transforms::Stack<>>"
+        self.loader_types[name] = (f"std::unique_ptr<torch::data::StatelessDataLoader<{mapped},\n"
+                                   f"    torch::data::samplers::{sampler}Sampler>>")
         options = self.pick(f"{batch}", f"torch::data::DataLoaderOptions({batch})",
                             f"torch::data::DataLoaderOptions().batch_size({batch})",
                             *([f"torch::data::DataLoaderOptions({batch}).drop_last(true)"] if training else []))

@@ -11,8 +11,9 @@ class Decisions:
     def recomputed(self):
         """A number of the weights, or of all data, which every rank computes."""
         p = self.parameters
-        if self.formed["loader"][0] in ("slices", "picks", "split", "draws") and self.kind != "gaps" and self.chance(0.25):
-            loss = {"curve": "torch::mse_loss", "points": "torch::cross_entropy_loss"}[self.kind]
+        losses = {"curve": "torch::mse_loss", "points": "torch::cross_entropy_loss"}
+        if self.formed["loader"][0] in ("slices", "picks", "split", "draws") and self.kind in losses and self.chance(0.25):
+            loss = losses[self.kind]
             return f"{loss}({self.call.format('loader_x')}, loader_y).item<double>()"
         return self.pick(f"weight_sum({p})", f"{p}[0].norm().item<double>()", f"{p}[0].pow(2).mean().item<double>()",
                          f"({p}[0].sum() * table.sum()).item<double>()",

@@ -1,6 +1,5 @@
 """Random training functions: models, loops, losses, accumulators, decisions, evaluation."""
 
-import random
 import re
 
 from program_batches import Batches
@@ -12,19 +11,23 @@ from program_text import Case, Part
 class Accumulator:
     """A variable that outlives a step: how it's declared, added to and looked at."""
 
-    def __init__(self, name, type, initial, update, uses):
+    def __init__(self, name, type, initial, update, uses, shown=()):
         self.name, self.type, self.initial, self.update, self.uses = name, type, initial, update, uses
+        self.shown = list(shown)  # statements that print it
 
     def declaration(self):
         return Part(f"{self.type} {self.name} = {self.initial};")
 
 
 class Grammar(Batches, Decisions, Expressions):
+    excluded = ()  # kinds of accumulators
+
     def __init__(self, rng, number):
         super().__init__(rng)
         self.number_of_case = number
         self.parts = []  # of helper functions
         self.passed, self.model_variables, self.has_critic = [], [], False
+        self.loader_types = {}
         self.epochs = 2
 
     # --- showing
@@ -89,8 +92,8 @@ class Grammar(Batches, Decisions, Expressions):
         kind = self.pick(*[(w, k) for k, w in {
             "sum": 4, "weighted": 3, "mean": 1, "count": 3, "correct": 2, "tensor": 2, "classes": 2, "vector": 2,
             "extreme": 2, "last": 1, "smooth": 1, "map": 1, "meter": 2, "confusion": 1, "per_class": 2,
-            "guarded": 2, "product": 1, "alias": 1, "array": 1, "window": 1, "row_loop": 2}.items()],
-            *([(9, "outputs")] if self.risky(0.2) else []))
+            "guarded": 2, "product": 1, "alias": 1, "array": 1, "window": 1, "row_loop": 2}.items() if k not in self.excluded],
+            *([(9, "outputs")] if "outputs" not in self.excluded and self.risky(0.2) else []))
         v = self.outlined(self.number(), "double")
         if kind in ("sum", "weighted", "mean", "extreme", "last", "smooth", "guarded"):
             float_type = "float" if self.chance(0.05) else "double"
@@ -387,6 +390,7 @@ class Grammar(Batches, Decisions, Expressions):
     def after_loop(self, accumulators):
         parts = []
         for a in accumulators:
+            parts += a.shown
             for use in self.rng.sample(a.uses, min(len(a.uses), self.rng.choice([1, 1, 2]))):
                 value = use.format(a=a.name)
                 if self.chance(0.15):
@@ -449,11 +453,16 @@ class Grammar(Batches, Decisions, Expressions):
         parameters = self.prefixed(self.parameters)
         if self.chance(0.15) and self.model_type not in (None, "NetImpl"):
             text.append(Part(f'torch::save({self.prefix}net, "case_{self.number_of_case}.pt");'))
+        text += self.ending()
         text += [Part(f'std::printf("end %lld %lld %d\\n", static_cast<long long>({self.prefix}steps), '
                       f"static_cast<long long>({self.prefix}improved), static_cast<int>(history.size()));"),
                  Part('for (double h : history) std::printf("history %.10f\\n", h);'),
                  Part(f'std::printf("weights %.10f\\n", weight_sum({parameters}));')]
         return Case(self.number_of_case, self.parts, text)
+
+    def ending(self):
+        """What a run ends with, before its weights are shown."""
+        return []
 
     def step(self):
         """The statements of a step, and the accumulators of the epoch and of the whole run."""
@@ -549,7 +558,3 @@ class Grammar(Batches, Decisions, Expressions):
         # The schedule needs the optimizer.
         setup.sort(key=lambda part: "scheduler(" in part.head)
         return setup + local + [Part(loop, [Part(f"const double result = trainer.train({', '.join(loaders)});"), *decide])]
-
-
-def generate(seed, number):
-    return Grammar(random.Random(f"{seed}/{number}"), number).case()

@@ -73,6 +73,7 @@ PRELUDE = """\
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <iomanip>
 #include <iostream>
 #include <limits>
@@ -82,8 +83,15 @@ PRELUDE = """\
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
+
+// Set before the models of namespace scope are made.
+const bool doubles = [] {
+  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  return true;
+}();
 
 // Rows of four numbers, and a number for each.
 class Curve : public torch::data::datasets::Dataset<Curve> {
@@ -135,6 +143,26 @@ class Gaps : public torch::data::datasets::Dataset<Gaps> {
   torch::Tensor inputs_, targets_;
 };
 
+// Rows of five tokens of 1 to 5, and those that follow them: 0 behind the end, which comes early in some.
+class Tokens : public torch::data::datasets::Dataset<Tokens> {
+ public:
+  Tokens(int64_t count, double phase) {
+    auto at = torch::arange(count).unsqueeze(1) * 3 + torch::arange(6).unsqueeze(0);
+    auto tokens = (at * at + at.floor_divide(4) + static_cast<int64_t>(phase * 2)).remainder(5) + 1;
+    auto length = 3 + torch::arange(count).remainder(4).unsqueeze(1);
+    tokens = torch::where(torch::arange(6).unsqueeze(0) < length, tokens, torch::zeros_like(tokens));
+    inputs_ = tokens.narrow(1, 0, 5).contiguous();
+    targets_ = tokens.narrow(1, 1, 5).contiguous();
+  }
+  torch::data::Example<> get(size_t index) override { return {inputs_[index], targets_[index]}; }
+  torch::optional<size_t> size() const override { return inputs_.size(0); }
+  torch::Tensor inputs() const { return inputs_; }
+  torch::Tensor targets() const { return targets_; }
+
+ private:
+  torch::Tensor inputs_, targets_;
+};
+
 void report(const std::string& what, double value) {
   std::cout << what << " " << std::fixed << std::setprecision(10) << value << std::endl;
 }
@@ -163,7 +191,6 @@ bool chosen(int argc, char** argv, int number) {
 }
 
 int main(int argc, char** argv) {
-  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
 """
 
 

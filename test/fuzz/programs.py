@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 
-import program_grammar
+import program_kinds
 from program_reduce import reduced
 from program_runs import Bench, Failure
 from program_text import unit
@@ -49,7 +49,7 @@ class Fuzzer:
             print(small.text(), flush=True)
 
     def batch(self, numbers):
-        cases = [program_grammar.generate(self.options.seed, number) for number in numbers]
+        cases = [program_kinds.generate(self.options.seed, number) for number in numbers]
         verdicts = self.bench.judge_all(cases)
         migrated, invalid = [], []
         for case in cases:
@@ -114,7 +114,7 @@ def main():
     options.seed = options.seed or str(random.randrange(10**9))
     if options.print:
         numbers = [options.case] if options.case is not None else range(options.count)
-        print(unit([program_grammar.generate(options.seed, number) for number in numbers]), end="")
+        print(unit([program_kinds.generate(options.seed, number) for number in numbers]), end="")
         return 0
     for name in ("tool", "launcher"):
         if not getattr(options, name).is_file():
