@@ -101,7 +101,7 @@ class Expressions:
     def lookup(self):
         """A table's entries for the rows."""
         index = "y" if self.kind == "points" else "(x.select(1, 2) > 0).to(torch::kLong)"
-        return self.pick(f"table.index_select(0, {index})", f"table.index({{{index}}})", f"table[{index}]",
+        return self.pick(f"table.index_select(0, {index})", f"table.index({{{index}}})",
                          f"table.gather(0, {index})", f"torch::embedding(table.unsqueeze(1), {index}).squeeze(1)",
                          f"table.unsqueeze(0).expand({{x.size(0), 3}}).gather(1, {index}.unsqueeze(1)).squeeze(1)")
 

@@ -93,8 +93,8 @@ class Places:
         late = self.chance(0.5)
         scheduled = any(name == "scheduler" for _, name, _ in declared)
         for type, name, initial in declared:
-            if not late or name not in ("loader", "held_out", "net", "optimizer") or scheduled and name == "optimizer" or \
-                    initial is None and type != "Net":
+            # What is a member beside them may not be made of what isn't there yet.
+            if not late or name not in ("loader", "held_out", *([] if scheduled else ["net", "optimizer"])):
                 kept.append((type, name, initial))
             elif name == "optimizer":
                 base = self.pick(type, "torch::optim::Optimizer")

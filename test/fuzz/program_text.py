@@ -88,8 +88,9 @@ PRELUDE = """\
 #include <vector>
 
 // Set before the models of namespace scope are made.
-const bool doubles = [] {
+const bool prepared = [] {
   c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  torch::manual_seed(7);
   return true;
 }();
 
