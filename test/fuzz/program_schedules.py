@@ -78,8 +78,8 @@ class Schedules:
         if numbers:
             value = self.rng.choice(numbers)
             choices += [lambda: self.plateau(value)]
-            if self.savable:
-                choices += [lambda: self.best_kept(value)] * 2
+            if self.savable and self.chance(0.3):  # nothing else changes `best`
+                return self.best_kept(value)
         return super().decisions(numbers) + self.rng.choice(choices)()
 
     def decayed(self):
