@@ -184,6 +184,13 @@ bool Interpreter::countsRows(ir::ExprId E, int Hops) {
   return false;
 }
 
+/// A shape for all rows of the batch, given to a rank's: it throws there.
+Value Interpreter::misshapen(ir::ExprId E, const Value &Rows) {
+  const char *What = "has a fixed number where its shape must follow the batch's rows";
+  note("ambiguous-placement", E, Rows, What);
+  return Value::unknown(What, E);
+}
+
 Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args) {
   Value Result = In.Tensors[0];
   bool Local = Result.Kind == Placement::Sharded;
@@ -194,7 +201,7 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
       return Rows ? Like : Result;
     if (!Local && Like.Kind == Placement::Sharded && Like.Dim == 0 && ownRowsOf(In.Exprs[0]))
       return Like;
-    return Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
+    return misshapen(E, In.Tensors[0]);
   }
   const std::vector<ir::ExprId> &Shape = Args["shape"];
   bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
@@ -226,7 +233,7 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     if (Recording)
       Out.BatchSizes[Shape[0]] = X.Object;
   } else if (!Real) {
-    return Value::unknown("has a fixed number where its shape must follow the batch's rows", E);
+    return misshapen(E, In.Tensors[0]);
   }
   if (Whole)
     Result.forgetRank();
@@ -248,9 +255,7 @@ Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
     if (!Repeats && eval(Sizes[Dim]).Kind == Placement::Extent)
       Kept = true;
     if (!Kept)
-      return Value::unknown(Repeats ? "repeats the rows of a batch"
-                                    : "has a fixed number where its shape must follow the batch's rows",
-                            E);
+      return Repeats ? Value::unknown("repeats the rows of a batch", E) : misshapen(E, Result);
     Result.Dim = Dim;
     Result.setRank(Sizes.size());
     return Result;
