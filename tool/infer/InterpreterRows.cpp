@@ -314,56 +314,6 @@ void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
   }
 }
 
-/// Whether an expression names a parameter or buffer that a module of the project has registered: it has no rows of a
-/// batch.
-bool Interpreter::isParameter(ir::ExprId E) {
-  if (!Parameters) {
-    Parameters.emplace();
-    auto Registers = [](const ir::Expr &X) {
-      return X.Kind == ExprKind::Call &&
-             (StringRef(X.Name).ends_with("::register_parameter") || StringRef(X.Name).ends_with("::register_buffer"));
-    };
-    auto Note = [&](ir::VarId Var, ir::ExprId From) {
-      if (Var != None && From != None && Registers(P.Code.Exprs[From]))
-        Parameters->insert(Var);
-    };
-    for (const ir::Expr &X : P.Code.Exprs) {
-      if (Registers(X) && X.Args.size() > 1) // `register_buffer("mask", mask);`, the member itself
-        if (ir::VarId Given = P.Code.Exprs[P.unconverted(X.Args[1])].Var; Given != None && P.Code.Vars[Given].Field)
-          Parameters->insert(Given);
-      if (X.Args.size() == 2 && X.Args[0] != None && (X.Kind == ExprKind::Assign || X.Name == "at::Tensor::operator="))
-        Note(P.Code.Exprs[X.Args[0]].Var, X.Args[1]);
-    }
-    for (const ir::Function &Fn : P.Code.Functions)
-      for (const auto &[Field, Init] : Fn.Inits)
-        Note(Field, Init);
-  }
-  static const char *const Views[] = {"t",   "transpose", "permute", "view", "reshape", "unsqueeze", "detach", "clone",
-                                      "exp", "log",       "abs",     "pow",  "sigmoid", "softplus",  "square", "to"};
-  for (int Hops = 0; Hops != 8; ++Hops) {
-    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
-    StringRef Name = StringRef(X.Name).rsplit("::").second;
-    if (Parameters->count(X.Var))
-      return true;
-    // `layer->weight`, `net->parameters()[0]`, `net->named_parameters()["scale"]`
-    if (X.Kind == ExprKind::Field && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module)
-      return StringRef(P.Code.type(X.Object).Name).starts_with("torch::nn::");
-    if (X.Kind == ExprKind::Index && X.Object != None)
-      return StringRef(P.Code.Exprs[P.unconverted(X.Object)].Name).ends_with("parameters");
-    if (X.Kind == ExprKind::Ref && X.Var != None && !P.Code.Vars[X.Var].Param) {
-      ir::ExprId Made = assignedBy({X.Var, {}});
-      if (Made == None)
-        return false;
-      E = Made;
-    } else if (X.Kind == ExprKind::Call && X.Object != None && llvm::is_contained(Views, Name)) {
-      E = X.Object;
-    } else {
-      return false;
-    }
-  }
-  return false;
-}
-
 /// `torch::arange(x.size(0))`: the numbers of a batch's rows, or of this rank's.
 bool Interpreter::numbersRows(ir::ExprId E) const {
   auto Named = [&](ir::ExprId Of) {
