@@ -128,6 +128,10 @@ public:
     for (const ir::Var &V : From.Vars) {
       if (!V.Usr.empty())
         if (auto It = Shared.find(V.Usr); It != Shared.end()) {
+          // A unit that only makes it may not need to know what its class is derived from.
+          ir::TypeId &Known = To.Vars[It->second].Type;
+          if (Known != None && V.Type != None && To.Types[Known].Kind == ir::TypeKind::Unknown)
+            Known = Types[V.Type];
           Vars.push_back(It->second);
           continue;
         }
@@ -204,26 +208,39 @@ private:
   std::map<std::string, ir::VarId> Shared;
 };
 
-/// Which of `Units` the units in `Seed` need, by the functions that they call and don't define. `Linked` are the
-/// targets that count, null if that isn't known.
+/// What a unit gives to those that it is linked with.
+std::vector<StringRef> defined(const ir::Unit &Unit) {
+  std::vector<StringRef> Usrs;
+  for (const ir::Function &F : Unit.Functions)
+    Usrs.push_back(F.Usr);
+  for (const auto &[Global, Value] : Unit.Globals)
+    Usrs.push_back(Unit.Vars[Global].Usr);
+  return Usrs;
+}
+
+/// Which of `Units` the units in `Seed` need, by the functions that they call and the variables of namespace scope that
+/// they name, and don't define. `Linked` are the targets that count, null if that isn't known.
 std::vector<size_t> closure(const std::vector<ir::Unit> &Units, std::vector<size_t> Seed,
                             const std::set<std::string> *Linked) {
   StringMap<std::vector<size_t>> Definers;
   for (size_t I = 0; I != Units.size(); ++I)
     if (!Units[I].HasMain && (!Linked || Linked->count(Units[I].Target)))
-      for (const ir::Function &F : Units[I].Functions)
-        Definers[F.Usr].push_back(I);
+      for (StringRef Usr : defined(Units[I]))
+        Definers[Usr].push_back(I);
   std::vector<bool> In(Units.size());
   for (size_t I : Seed)
     In[I] = true;
   for (size_t Next = 0; Next != Seed.size(); ++Next) {
+    const ir::Unit &Unit = Units[Seed[Next]];
     StringSet<> Own;
-    for (const ir::Function &F : Units[Seed[Next]].Functions)
-      Own.insert(F.Usr);
-    for (const ir::Expr &E : Units[Seed[Next]].Exprs) {
-      if (E.Callee.empty() || Own.contains(E.Callee))
+    for (StringRef Usr : defined(Unit))
+      Own.insert(Usr);
+    for (const ir::Expr &E : Unit.Exprs) {
+      const ir::Var *Global = E.Var != None && Unit.Vars[E.Var].Global ? &Unit.Vars[E.Var] : nullptr;
+      StringRef Needed = !E.Callee.empty() ? E.Callee : Global ? Global->Usr : StringRef();
+      if (Needed.empty() || Own.contains(Needed))
         continue;
-      auto It = Definers.find(E.Callee);
+      auto It = Definers.find(Needed);
       // Two targets that define one name are two programs' business: only an unambiguous definer is taken, or the
       // linker's choice, the first.
       if (It == Definers.end() || (It->second.size() != 1 && !Linked) || In[It->second.front()])
