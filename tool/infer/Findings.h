@@ -33,6 +33,7 @@ struct Findings {
   std::map<ir::StmtId, std::vector<Location>> ReduceAfter; ///< accumulators, reduced in place behind their loop
   std::map<ir::ExprId, std::string> Backwards;             ///< mean or sum
   std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
+  std::map<std::pair<std::string, ir::ExprId>, ir::StmtId> NotedIn; ///< the loop of training steps around each, or None
   std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
   std::set<uint32_t> Unmoved;                     ///< loaders whose batches are used where they were read
   std::set<uint32_t> Whole;                       ///< loaders shared out by whole batches

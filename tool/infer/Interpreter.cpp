@@ -10,33 +10,6 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
-Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
-  auto Has = [](const Findings &F, llvm::ArrayRef<StringRef> Names) {
-    return llvm::any_of(F.Notes, [&](const auto &Note) { return llvm::is_contained(Names, Note.first.first); });
-  };
-  auto Coupled = [&](const Findings &F) { return Has(F, {"coupled-loss", "unknown-rows"}); };
-  Findings Found = Interpreter(P, R, Table).run();
-  // As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
-  // the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), or what a loop picks of a
-  // rank's rows by the number of all, an early cut may do.
-  auto Stuck = [&](const Findings &F) { return Coupled(F) || Has(F, {"row-loop"}); };
-  if (!Found.Cuts.empty() && Stuck(Found))
-    if (Findings Early = Interpreter(P, R, Table, /*CutEarly=*/true).run();
-        !Stuck(Early) && Early.Notes.size() < Found.Notes.size())
-      return Early;
-  // A loss that compares the rows of a batch with each other is the one process's where all ranks have them all, and so
-  // is what a loop picks of them.
-  auto Refused = [&](const Findings &F) {
-    return Coupled(F) || Has(F, {"row-loop", "ambiguous-placement", "divergent-training", "divergent-collective"});
-  };
-  if (Stuck(Found))
-    for (bool Early : {false, true})
-      if (Findings Whole = Interpreter(P, R, Table, Early, /*Together=*/true).run();
-          Whole.SharesOut && !Refused(Whole) && !Whole.TooLarge.valid())
-        return Whole;
-  return Found;
-}
-
 Findings Interpreter::run() {
   // Each restart takes one more decision, of which there are finitely many; the bound is a safety net.
   for (int Round = 0; Round != 256; ++Round) {
@@ -265,7 +238,7 @@ Value Interpreter::eval(ir::ExprId E) {
   asItsOperands(E, P.Code.Exprs[E], V);
   agreedHere(E, V);
   makeParts(E, P.Code.Exprs[E]);
-  if (Together)
+  if (taken(By.Together))
     bringTogether(E, V);
   fromOutside(E, P.Code.Exprs[E], V);
   if (Cuts.count(E) && V.Kind == Placement::Sharded)

@@ -51,13 +51,22 @@ inline bool holdsTensors(const ir::Type &T) {
          (T.Kind == ir::TypeKind::Container && llvm::StringRef(T.Name).contains("at::Tensor"));
 }
 
+/// Where a way to share out batches is taken: everywhere, or in some loops of training steps.
+struct Taken {
+  bool Everywhere = false;
+  std::set<ir::StmtId> Loops;
+};
+
+/// How batches are shared out.
+struct Ways {
+  Taken CutEarly; ///< batches that the program forms itself are cut where they are formed, not where a model takes them
+  Taken Together; ///< rows that all others have to meet are brought together, with their graph, instead of refused
+};
+
 class Interpreter {
 public:
-  /// `CutEarly`: batches that the program forms itself are cut where they are formed, not where a model takes them.
-  /// `Together`: rows that all others have to meet are brought together, with their graph, instead of refused.
-  Interpreter(const Program &P, const Roles &R, const OperationTable &Table, bool CutEarly = false,
-              bool Together = false)
-      : P(P), R(R), Table(Table), CutEarly(CutEarly), Together(Together) {}
+  Interpreter(const Program &P, const Roles &R, const OperationTable &Table, const Ways &By)
+      : P(P), R(R), Table(Table), By(By) {}
   Findings run();
 
 private:
@@ -461,11 +470,12 @@ private:
   bool reassigned(ir::VarId V) const;
   bool holdsNothing(ir::ExprId E) const;
   bool numeric(ir::ExprId E) const;
+  bool taken(const Taken &Way) const;
 
   const Program &P;
   const Roles &R;
   const OperationTable &Table;
-  const bool CutEarly, Together;
+  const Ways By;
   Findings Out;
 
   // One run.

@@ -210,7 +210,7 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   if (LoopCondition && (L.Kind == Placement::Extent || Rt.Kind == Placement::Extent)) {
     // A bound stays this rank's; what the loop does is another matter.
-    if (Together && trainsHere()) { // over all rows, then
+    if (taken(By.Together) && trainsHere()) { // over all rows, then
       Restart |= BroughtTogether.insert(X.Args[L.Kind == Placement::Extent ? 0 : 1]).second;
       return Value::of(Placement::Replicated, E);
     }

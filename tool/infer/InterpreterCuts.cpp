@@ -19,7 +19,7 @@ namespace migrate {
 /// merged with those behind it. None if there isn't one, or if its cut is `E`'s business as much.
 ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) const {
   const ir::Expr &X = P.Code.Exprs[E];
-  if (CutEarly && X.Kind == ExprKind::Binary)
+  if (taken(By.CutEarly) && X.Kind == ExprKind::Binary)
     for (ir::ExprId Side : X.Args) {
       auto Sum = Last.find(E), Part = Last.find(Side);
       if (Sum != Last.end() && Part != Last.end() && P.Code.type(Side).Kind == TypeKind::Tensor &&
@@ -32,7 +32,7 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
   ir::ExprId From = X.Object;
   if (From != None && P.Code.type(From).Kind != TypeKind::Tensor && !P.bodies(X).empty()) // `encode(x)` of an object
     From = None;
-  Inner |= CutEarly;
+  Inner |= taken(By.CutEarly);
   StringRef Name = StringRef(X.Name).rsplit("::").second;
   if (Name == "cat" && !X.Args.empty()) { // side by side: of one, the others follow
     std::vector<ir::ExprId> Items;
@@ -181,7 +181,7 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       continue;
     }
     auto Alias = this->Alias.find(X.Var);
-    auto Copy = CutEarly ? Copies.find(X.Var) : Copies.end(); // `auto x = batches[i];`
+    auto Copy = taken(By.CutEarly) ? Copies.find(X.Var) : Copies.end(); // `auto x = batches[i];`
     ir::ExprId From = Copy != Copies.end()
                           ? Copy->second
                           : assignedBy(Alias == this->Alias.end() ? Location{X.Var, {}} : Alias->second);

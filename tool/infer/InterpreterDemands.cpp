@@ -139,6 +139,7 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
     if (auto Why = RowLoops.find(Loops.back().Statement); Why != RowLoops.end() && Why->second.Where.valid())
       F.Chain.push_back({Why->second.Where, Why->second.What + " here"});
   Out.Notes[{Name, E}] = F;
+  Out.NotedIn[{Name, E}] = trainingSteps();
 }
 
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.

@@ -112,7 +112,7 @@ bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const 
 /// Whether `E` is a number that a loop within the step counts up to one that all ranks have.
 bool Interpreter::countsInStep(ir::ExprId E) const {
   const ir::VarId Row = namedIn(P, E);
-  return Row != None && !Together && llvm::any_of(Loops, [&](const Loop &L) {
+  return Row != None && !taken(By.Together) && llvm::any_of(Loops, [&](const Loop &L) {
            const ir::Stmt &S = P.Code.Stmts[L.Statement];
            if (L.Mode != LoopMode::Plain || S.Kind != StmtKind::Loop || S.Value == None || stepLoop() == nullptr)
              return false;

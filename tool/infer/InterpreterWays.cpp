@@ -1,0 +1,80 @@
+//===- InterpreterWays.cpp - How batches are shared out, tried in turn ----===//
+//
+// As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
+// the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), or what a loop picks of a
+// rank's rows by the number of all, an early cut may do; and a loss that compares the rows of a batch with each other
+// is the one process's where all ranks have them all, as is what a loop picks of them. What suits one training needn't
+// suit another of the same program.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::None;
+
+namespace migrate {
+
+/// Whether a way is taken in one of the loops around what is followed.
+bool Interpreter::taken(const Taken &Way) const {
+  return Way.Everywhere ||
+         (!Way.Loops.empty() && llvm::any_of(Loops, [&](const Loop &L) { return Way.Loops.count(L.Statement) != 0; }));
+}
+
+static const StringRef Stops[] = {"coupled-loss", "unknown-rows", "row-loop"},
+                       Refuses[] = {"coupled-loss",        "unknown-rows",       "row-loop",
+                                    "ambiguous-placement", "divergent-training", "divergent-collective"};
+
+static bool has(const Findings &F, llvm::ArrayRef<StringRef> Names) {
+  return llvm::any_of(F.Notes, [&](const auto &Note) { return llvm::is_contained(Names, Note.first.first); });
+}
+
+/// The loops of training steps in which something was found that stops a training.
+static std::map<ir::StmtId, size_t> found(const Findings &F, llvm::ArrayRef<StringRef> Names) {
+  std::map<ir::StmtId, size_t> In;
+  for (const auto &[Note, Loop] : F.NotedIn)
+    if (llvm::is_contained(Names, Note.first) && F.Notes.count(Note))
+      ++In[Loop];
+  return In;
+}
+
+Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
+  auto Follow = [&](const Ways &By) { return Interpreter(P, R, Table, By).run(); };
+  auto Good = [](const Findings &F) { return F.SharesOut && !has(F, Refuses) && !F.TooLarge.valid(); };
+  Findings Found = Follow({});
+  if (!has(Found, Stops))
+    return Found;
+  const Taken All{true, {}};
+  if (!Found.Cuts.empty())
+    if (Findings Early = Follow({All, {}}); !has(Early, Stops) && Early.Notes.size() < Found.Notes.size())
+      return Early;
+  for (const Taken &Early : {Taken(), All})
+    if (Findings Whole = Follow({Early, All}); Good(Whole))
+      return Whole;
+  // Each training by itself: where one is stopped, the first of the other ways in which it isn't. What stops one that
+  // none of them helps stays.
+  const std::map<ir::StmtId, size_t> Stopped = found(Found, Stops);
+  constexpr size_t Bound = 8;
+  if (Stopped.count(None) || Stopped.size() > Bound)
+    return Found;
+  Ways By;
+  for (const auto &[Loop, Count] : Stopped)
+    for (auto [Early, Together] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
+      Ways Other = By;
+      if (Early)
+        Other.CutEarly.Loops.insert(Loop);
+      if (Together)
+        Other.Together.Loops.insert(Loop);
+      Findings Now = Follow(Other);
+      if (Now.TooLarge.valid() || found(Now, Refuses).count(Loop))
+        continue;
+      By = Other;
+      if (Good(Now))
+        return Now;
+      break;
+    }
+  return Found;
+}
+
+} // namespace migrate
