@@ -19,7 +19,7 @@ class Sequences:
     def __init__(self, rng, number):
         super().__init__(rng, number)
         self.kind, self.columns = "tokens", 6
-        self.carried = False
+        self.carried, self.before = False, None  # what stands before the loop over the loader
 
     def flat(self):
         return self.rng.choice(FLAT)
@@ -148,15 +148,16 @@ class Sequences:
         at = next(i for i, part in enumerate(body) if part.head.startswith("auto out = "))
         keep = self.pick("state = std::get<1>(both).detach();", "state = std::get<1>(both).detach().clone();",
                          "state = std::get<1>(both);\nstate = state.detach();")
-        body[at:at + 1] = [
-            Part("if (!state.defined() || state.size(1) != x.size(0)) state = torch::zeros({1, x.size(0), 5});"),
-            Part("auto both = net->forward(x, state);"), *map(Part, keep.split("\n")), Part("auto out = std::get<0>(both);")]
-        self.before = [Part("torch::Tensor state;")]
+        first, self.before = self.pick(
+            (2, (f"if (x.size(0) != {self.batch}) continue;", f"auto state = torch::zeros({{1, {self.batch}, 5}});")),
+            ("if (!state.defined() || state.size(1) != x.size(0)) state = torch::zeros({1, x.size(0), 5});", "torch::Tensor state;"))
+        body[at:at + 1] = [Part(first), Part("auto both = net->forward(x, state);"), *map(Part, keep.split("\n")),
+                           Part("auto out = std::get<0>(both);")]
         return body, declared, lasting
 
     def loop(self, name, body):
         loop = super().loop(name, body)
-        return [*getattr(self, "before", []), *loop] if name == "loader" else loop
+        return [Part(self.before), *loop] if name == "loader" and self.before else loop
 
     def before_step(self):
         return self.pick((8, lambda: []), lambda: [Part(f"if (x.size(0) < {self.batch}) continue;")],
