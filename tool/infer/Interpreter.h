@@ -424,6 +424,7 @@ private:
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
   uint32_t rowsOfAll(const ir::Expr &X) const;
+  bool movesParameter(const ir::Expr &X) const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step);
   bool filledByNumber(ir::VarId V) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;

@@ -124,6 +124,17 @@ static bool holdsBoth(StringRef Type) {
   return false;
 }
 
+/// `targets.to(device)` of a parameter, in a function that several call: what a step gives it is cut, not what all do.
+bool Interpreter::movesParameter(const ir::Expr &X) const {
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (X.Kind != ExprKind::Call || X.Object == None ||
+      !llvm::is_contained({"to", "cuda", "cpu", "contiguous", "detach", "clone"}, Name))
+    return false;
+  const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+  return Of.Kind == ExprKind::Ref && Of.Var != None && P.Code.Vars[Of.Var].Param &&
+         P.Code.typeOf(Of.Var).Kind == TypeKind::Tensor && R.givenTo(Of.Var).size() > 1;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
@@ -134,6 +145,10 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
   ir::ExprId Bound = None, Within = None;
   for (int Hops = 0; Hops != 64; ++Hops) {
     const ir::Expr &X = P.Code.Exprs[E];
+    if (At > Step.Frame && movesParameter(X)) {
+      E = P.unconverted(X.Object);
+      continue;
+    }
     if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container && rowsOfAll(X) > NoRows) {
       Item = E;
       E = X.Object;
