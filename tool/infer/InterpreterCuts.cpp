@@ -15,6 +15,11 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
+/// Whether a tensor's method gives the same numbers, elsewhere.
+static bool movesOrCopies(StringRef Name) {
+  return llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name);
+}
+
 /// The tensor whose rows, all of them and in their order, the result of a call has: its first dimension, alone or
 /// merged with those behind it. None if there isn't one, or if its cut is `E`'s business as much.
 ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) const {
@@ -50,7 +55,7 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
   if (Inner && Given->second.Rows > NoRows && Given->second.Rows == Result->second.Rows)
     return From;
   // What merges rows before it is moved or copied, here or where it got its name.
-  if (llvm::is_contained({"to", "cuda", "cpu", "clone", "contiguous", "detach"}, Name)) {
+  if (movesOrCopies(Name)) {
     ir::ExprId Made = P.unconverted(From);
     if (const ir::Expr &Of = P.Code.Exprs[Made]; Of.Kind == ExprKind::Ref) {
       Made = ThroughNames ? assignedBy({Of.Var, {}}) : None; // once: `x = x.detach()` in a loop gave it its name itself
@@ -127,8 +132,7 @@ static bool holdsBoth(StringRef Type) {
 /// `targets.to(device)` of a parameter, in a function that several call: what a step gives it is cut, not what all do.
 bool Interpreter::movesParameter(const ir::Expr &X) const {
   StringRef Name = StringRef(X.Name).rsplit("::").second;
-  if (X.Kind != ExprKind::Call || X.Object == None ||
-      !llvm::is_contained({"to", "cuda", "cpu", "contiguous", "detach", "clone"}, Name))
+  if (X.Kind != ExprKind::Call || X.Object == None || !movesOrCopies(Name))
     return false;
   const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
   return Of.Kind == ExprKind::Ref && Of.Var != None && P.Code.Vars[Of.Var].Param &&

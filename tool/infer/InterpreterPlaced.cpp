@@ -57,11 +57,11 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
   std::vector<Value> Rows;
   for (ir::ExprId Place : Places)
     Rows.push_back(eval(Place));
-  eval(X.Args[1]);
+  const Value Values = eval(X.Args[1]);
   const ir::Expr &Given = P.Code.Exprs[P.unconverted(X.Args[1])];
   const bool Mine = StringRef(Given.Name).ends_with("Accelerator::mine") && !Given.Args.empty(); // migrated
   Places.push_back(Mine ? Given.Args[0] : X.Args[1]);
-  Rows.push_back(eval(Places.back()));
+  Rows.push_back(Mine ? Last[Given.Args[0]] : Values);
   // What has all rows of the batch, beside this rank's of them, is cut as well.
   if (auto Local = llvm::find_if(Rows, [](const Value &V) { return V.Kind == Placement::Sharded; });
       Local != Rows.end())

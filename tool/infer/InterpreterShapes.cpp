@@ -382,9 +382,11 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   if (Name == "tensor" && Result.replicated() && !X.Args.empty())
     Result.setRank(braces(X.Args[0]));
   if (Draws && Result.replicated()) // `torch::bernoulli(p)`: as many as `p` has
-    for (size_t I = In.Values.size(); I-- != 0;)
-      if (In.Exprs[I] != None && P.Code.type(In.Exprs[I]).Kind == TypeKind::Tensor)
+    for (size_t I = 0; I != In.Values.size(); ++I)
+      if (In.Exprs[I] != None && P.Code.type(In.Exprs[I]).Kind == TypeKind::Tensor) {
         Result.takeRank(In.Values[I]);
+        break;
+      }
   if (Draws)
     notWhole("it draws random numbers", E);
   if (Draws && Result.Picked)

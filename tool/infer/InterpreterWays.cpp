@@ -31,11 +31,11 @@ static bool has(const Findings &F, llvm::ArrayRef<StringRef> Names) {
 }
 
 /// The loops of training steps in which something was found that stops a training.
-static std::map<ir::StmtId, size_t> found(const Findings &F, llvm::ArrayRef<StringRef> Names) {
-  std::map<ir::StmtId, size_t> In;
+static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> Names) {
+  std::set<ir::StmtId> In;
   for (const auto &[Note, Loop] : F.NotedIn)
     if (llvm::is_contained(Names, Note.first) && F.Notes.count(Note))
-      ++In[Loop];
+      In.insert(Loop);
   return In;
 }
 
@@ -54,12 +54,12 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
       return Whole;
   // Each training by itself: where one is stopped, the first of the other ways in which it isn't. What stops one that
   // none of them helps stays.
-  const std::map<ir::StmtId, size_t> Stopped = found(Found, Stops);
+  const std::set<ir::StmtId> Stopped = found(Found, Stops);
   constexpr size_t Bound = 8;
   if (Stopped.count(None) || Stopped.size() > Bound)
     return Found;
   Ways By;
-  for (const auto &[Loop, Count] : Stopped)
+  for (ir::StmtId Loop : Stopped)
     for (auto [Early, Together] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
       Ways Other = By;
       if (Early)

@@ -48,6 +48,14 @@ ir::ExprId Program::unconverted(ir::ExprId E) const {
   return E;
 }
 
+std::map<std::string, std::vector<ir::FuncId>> Program::instantiations(const std::set<ir::FuncId> &Of) const {
+  std::map<std::string, std::vector<ir::FuncId>> Found;
+  for (ir::FuncId F : Of)
+    if (!Code.Functions[F].Pattern.empty())
+      Found[Code.Functions[F].Pattern].push_back(F);
+  return Found;
+}
+
 std::vector<ir::ExprId> Program::returned(ir::FuncId F) const {
   std::vector<ir::ExprId> Found;
   forEachStmt(Code.Functions[F].Body, [&](ir::StmtId S) {

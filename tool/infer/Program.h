@@ -7,7 +7,9 @@
 #include "project/Project.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace migrate {
@@ -29,6 +31,8 @@ struct Program {
   /// The bodies that a call may run: its own, and those of overriders.
   std::vector<ir::FuncId> bodies(const ir::Expr &Call) const;
 
+  /// Of some functions, those that one template was instantiated to, by where it stands.
+  std::map<std::string, std::vector<ir::FuncId>> instantiations(const std::set<ir::FuncId> &Of) const;
   /// The values that a function returns; none of a body that isn't known.
   std::vector<ir::ExprId> returned(ir::FuncId F) const;
   /// The mode that a call of `fopen` is given, empty if it isn't written out; unset of any other expression.

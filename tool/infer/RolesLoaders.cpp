@@ -58,7 +58,7 @@ void Roles::findLoaders() {
 }
 
 /// Loaders over which no loop runs, but of which each step takes the next batch: `if (it == loader->end()) it =
-/// loader->begin(); auto batch = *it++;`
+/// loader->begin(); auto& batch = *it; … ++it;`
 void Roles::findSteppedLoaders() {
   std::map<ir::VarId, ObjectId> Over; // iterators
   auto Note = [&](ir::VarId Iterator, ir::ExprId From) {

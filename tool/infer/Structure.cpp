@@ -103,22 +103,23 @@ void Deriver::loaders() {
     if (!Role.Loops.empty() &&
         llvm::none_of(Role.Loops, [&](ir::StmtId S) { return F.Reached.count(R.FunctionOf.at(S)) != 0; }))
       continue;
+    const char *Label = Role.Mode == LoaderMode::Training ? "training-loader"
+                        : sharedOut(Object)               ? "evaluation-loader"
+                                                          : nullptr;
+    if (!Label)
+      continue;
     for (ir::ExprId Made : Role.Made) {
-      bool Shares = Role.Mode == LoaderMode::Training || sharedOut(Object);
       bool Selected = llvm::any_of(P.Code.Matches, [&](const ir::RuleMatch &M) {
         return llvm::any_of(M.Nodes, [&](const auto &Node) { return Node.second == Made; });
       });
-      if (Shares && !Selected && StringRef(expr(Made).Name).starts_with("torch::")) {
+      if (!Selected && StringRef(expr(Made).Name).starts_with("torch::")) {
         // Its loops are taken for a rank's own: better refused than counted once for each rank.
         Fact A = factAt("ambiguous-placement", "place", Made);
         A.Texts["what"] = "is a loader that no rule can share out";
         Out.add(std::move(A));
         continue;
       }
-      if (Role.Mode == LoaderMode::Training)
-        Out.label(Made, "training-loader");
-      else if (sharedOut(Object))
-        Out.label(Made, "evaluation-loader");
+      Out.label(Made, Label);
     }
   }
 }

@@ -111,15 +111,11 @@ void Deriver::methodsOfRows(const std::map<ir::ExprId, std::set<Placement>> &Cal
 /// own batch and leaves it as it is: one text, for a training loader and for one that is evaluated.
 std::map<ir::ExprId, std::string> Deriver::coercions() {
   std::map<ir::ExprId, std::string> All = F.Coercions;
-  std::map<std::string, std::vector<ir::FuncId>> Patterns;
-  for (ir::FuncId Fn : F.Reached)
-    if (!P.Code.Functions[Fn].Pattern.empty())
-      Patterns[P.Code.Functions[Fn].Pattern].push_back(Fn);
   auto Key = [&](ir::ExprId E) {
     const ir::Range &At = expr(E).Where;
     return std::tuple(At.File, At.Begin, At.End);
   };
-  for (const auto &[Pattern, Functions] : Patterns) {
+  for (const auto &[Pattern, Functions] : P.instantiations(F.Reached)) {
     if (Functions.size() < 2)
       continue;
     std::set<std::tuple<uint32_t, uint32_t, uint32_t>> Mine;

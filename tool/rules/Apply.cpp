@@ -180,11 +180,7 @@ private:
 
   /// A template is edited only where all its instantiations agree.
   void compareInstantiations() {
-    std::map<std::string, std::vector<ir::FuncId>> Patterns;
-    for (ir::FuncId F : Known.Reached)
-      if (!P.Code.Functions[F].Pattern.empty())
-        Patterns[P.Code.Functions[F].Pattern].push_back(F);
-    for (const auto &[Pattern, Functions] : Patterns)
+    for (const auto &[Pattern, Functions] : P.instantiations(Known.Reached))
       for (ir::FuncId F : drop_begin(Functions))
         if (lacks(F, Functions.front()) || lacks(Functions.front(), F)) {
           Fact X;
