@@ -16,6 +16,8 @@
 #include <optional>
 #include <utility>
 
+#include "environment.h"
+#include "group.h"
 #include "state.h"
 
 namespace accelerate::detail {
@@ -278,7 +280,41 @@ void add_kernels(torch::Library& library) {
   library.impl("feature_alpha_dropout_", TORCH_FN(separated_in_place<&at::native::feature_alpha_dropout_>));
 }
 
+void broadcast_random_state(Group& group) {
+  at::Tensor bytes = random_state();
+  group.broadcast(bytes, 0, "the random state");
+  set_random_state(bytes);
+}
+
+/// Any number that no program seeds with.
+constexpr uint64_t kUnseeded = 0x756e736565646564ULL;
+
+/// What variables' initializers draw is drawn before `main`, where no rank has met another. LibTorch seeds from the
+/// system's entropy; the ranks of a job all begin with one seed instead. This library is loaded before the program's
+/// own initializers run.
+[[maybe_unused]] const bool drawn_alike_before_main = [] {
+  try {
+    if (!read_environment().alone()) {
+      default_generator().set_current_seed(kUnseeded);
+    }
+  } catch (const c10::Error&) {
+    // The first Accelerator tells what is wrong with the environment.
+  }
+  return true;
+}();
+
 }  // namespace
+
+void begin_common_stream(Group& group) {
+  {
+    at::CPUGeneratorImpl& generator = default_generator();
+    std::lock_guard<std::mutex> lock(generator.mutex_);
+    if (generator.current_seed() == kUnseeded) {
+      generator.set_current_seed(c10::detail::getNonDeterministicRandom());
+    }
+  }
+  broadcast_random_state(group);
+}
 
 void separate_dropout() {
   count_seedings();
@@ -310,12 +346,9 @@ void set_random_state(const at::Tensor& bytes) { set_state_of(at::detail::getDef
 
 void agree_on_random_state() {
   State& s = state();
-  if (s.alone()) {
-    return;
+  if (!s.alone()) {
+    broadcast_random_state(*s.group);
   }
-  at::Tensor bytes = random_state();
-  s.group->broadcast(bytes, 0, "the random state");
-  set_random_state(bytes);
 }
 
 void save_random_streams(torch::serialize::OutputArchive& archive) {

@@ -4,6 +4,12 @@
 
 namespace accelerate::detail {
 
+class Group;
+
+/// Has the ranks draw alike from here on: gives all of them the main process's default CPU generator. One that nobody
+/// has seeded gets a seed from the system's entropy, as LibTorch's own has. (collective)
+void begin_common_stream(Group& group);
+
 /// Gives dropout a random stream of this rank's own, so that ranks drop different units and, drawing for
 /// unequal numbers of rows, stay together in the common stream. Called once, with other ranks only.
 void separate_dropout();

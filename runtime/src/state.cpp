@@ -104,6 +104,7 @@ State* make_state() {
     share_threads(made->environment);
   }
   made->group = std::make_unique<Group>(made->environment, cuda);
+  begin_common_stream(*made->group);
   separate_dropout();
   return made.release();
 }

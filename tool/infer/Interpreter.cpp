@@ -135,7 +135,8 @@ void Interpreter::once() {
   Out.Reached.insert(P.Main);
   for (ir::VarId V : P.Code.Functions[P.Main].Params)
     Depths[V] = 0;
-  // No rank has met another yet: whatever differs here can't be agreed on.
+  // No rank has met another yet: whatever differs here can't be agreed on. LibTorch's generator doesn't: the runtime
+  // gives it the same state on all.
   Divergent = Globals = true;
   for (const auto &[Global, Init] : P.Code.Globals)
     Current[Location{Global, {}}] = eval(Init);

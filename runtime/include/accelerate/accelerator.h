@@ -44,7 +44,9 @@ enum class Reduction {
 /// Checkpoints, weights, logs and traces are in its base class, Project.
 class ACCELERATE_API Accelerator : public Project {
  public:
-  /// (collective, the first time)
+  /// The first one joins the job. From then on all ranks draw from one state of LibTorch's CPU generator, the main
+  /// process's, seeded or not; what is drawn earlier without a seed, in initializers that run before `main`, is the same
+  /// on each rank and in each run. (collective, the first time)
   Accelerator();
 
   /// The same with the program's choices. Throws if an earlier Accelerator has made the state already. (collective)
