@@ -99,9 +99,11 @@ Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
       return Value::unknown("joins rows with rows of another number of dimensions, where all of a batch meet all", E);
     }
     int8_t Least = std::max(Result.Least, V.Least);
+    const bool Earlier = Result.Earlier && V.Earlier; // beside this step's rows there are as many
     if (Result.Rank < V.Rank)
       Result = V;
     Result.Least = Least;
+    Result.Earlier = Earlier;
   }
   if (Result.Kind == Placement::Sharded && Result.Rank >= 0 && Longest > Result.Rank) {
     Result.Dim += Longest - Result.Rank;

@@ -246,7 +246,7 @@ Value Interpreter::eval(ir::ExprId E) {
     CutBefore.insert(E);
   if (CutBefore.count(E) && (CutInStep.count(E) || CutElsewhere.count(E)))
     note("unknown-rows", E, V, "is cut for one caller, where another's rows go through that are cut already");
-  if (Cuts.count(E) && V.replicated()) {
+  if (Cuts.count(E) && V.replicated() && !V.Nothing) {
     if (V.outside())
       note("outside-entropy", E, V, "is a batch that differs between processes");
     const bool InStep = llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
@@ -489,8 +489,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
   case ExprKind::Construct:
     if (holdsNothing(E))
       return Value::nothing(E);
-    if (X.Args.empty() && P.Code.type(E).Kind == TypeKind::Tensor) // undefined: nothing that could disagree
-      return Value::of(Placement::Zero, E);
+    if (X.Args.empty() && P.Code.type(E).Kind == TypeKind::Tensor) // undefined
+      return Value::nothing(E);
     if (X.Args.size() == 1 && X.Args[0] != None && StringRef(P.Code.type(E).Name).starts_with("c10::ArrayRef<") &&
         P.Code.type(X.Args[0]).Kind == TypeKind::Container) // `torch::TensorList(xs)`, which owns nothing
       return eval(X.Args[0]);

@@ -224,6 +224,7 @@ private:
   };
 
   // Operations (InterpreterOperations.cpp, InterpreterShapes.cpp)
+  void ofItsStep(llvm::ArrayRef<Value> Operands, Value &Result);
   Value apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value gradients(ir::ExprId E, const ir::Expr &X);
@@ -566,7 +567,8 @@ private:
   std::map<ir::ExprId, unsigned> Cuts;           ///< whole values of which each rank takes its rows, along a dimension
   std::set<ir::ExprId> Turned;                   ///< of Cuts: it is known along which
   bool Evaluates = false;                        ///< a module was last told to `eval()`, not to `train()`
-  std::set<Location> Carried;                    ///< this rank's rows outlive the step there
+  /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
+  std::map<Location, bool> Carried;
   std::set<ir::ExprId> ForEachRow;               ///< of Cuts: vectors that are taken to hold a number for each row
   std::set<ir::ExprId> OwnRows;                  ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;                 ///< whose steps train on them

@@ -45,7 +45,7 @@ void Interpreter::notWhole(const std::string &Why, ir::ExprId E) {
 /// Whether rows can be brought together where they stand, in their order: they lie along the first dimension.
 bool Interpreter::gatherable(ir::ExprId E, const Value &V) const {
   return V.Kind == Placement::Sharded && V.Dim == 0 && !V.Woven && !V.Listed && !V.Iterator && !V.Picked &&
-         P.Code.type(E).Kind == TypeKind::Tensor;
+         !V.Earlier && P.Code.type(E).Kind == TypeKind::Tensor;
 }
 
 /// The rows that a value is computed from step by step, where nothing else differs: `x[0]`, `x.argmax(1)[0]`.

@@ -96,6 +96,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     for (ir::ExprId Operand : In.Exprs)
       if (Value Size = Last[Operand]; Size.Choice != None || P.Code.type(Operand).Kind == TypeKind::Integer)
         agreeOnChoice(Operand, Size);
+  ofItsStep(In.Values, Result);
   Result.Batch = None;
   Result.Iterator = false;
   if (Into && Result.replicated()) { // `w.sub_(rate * w.grad())` is the model's as before
@@ -106,6 +107,22 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   if (InPlace && X.Object != None)
     writeBack(E, X, Row, In, Result);
   return Result;
+}
+
+/// What is made of an earlier step's rows alone is of that step: now there may be others, of other weights.
+void Interpreter::ofItsStep(llvm::ArrayRef<Value> Operands, Value &Result) {
+  bool Earlier = false;
+  for (const Value &V : Operands)
+    if (V.Kind == Placement::Sharded) {
+      Earlier = V.Earlier;
+      if (!Earlier)
+        break;
+    }
+  Result.Earlier = Earlier && Result.Kind == Placement::Sharded;
+  if (Earlier && Result.reducible()) {
+    Result.Was = Result.Kind;
+    Result.Kind = Placement::Escaped;
+  }
 }
 
 Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {

@@ -63,8 +63,11 @@ bool Interpreter::sameState(const State &A, const State &B) const {
 void Interpreter::markEscaped(int BodyDepth) {
   for (auto &[L, V] : Current) {
     auto Declared = Depths.find(L.Root);
-    if (V.Kind == Placement::Sharded && Carried.count(L) && V.Batch == None) // a state, no earlier batch
+    auto State = Carried.find(L);
+    if (V.Kind == Placement::Sharded && State != Carried.end() && V.Batch == None) { // and no earlier batch
+      V.Earlier |= State->second;
       continue;
+    }
     if (V.Iterator || (Declared != Depths.end() && Declared->second >= BodyDepth))
       continue;
     if (V.Kind == Placement::Mean || V.Kind == Placement::Extent || (V.Kind == Placement::Extreme && !V.Running) ||
@@ -474,7 +477,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
   Dead = false;
   if (Loops.back().Mode == LoopMode::Rows && Loops.back().Loader != None && !EndsDead)
     for (auto &[Kept, V] : Entry) // a loader has a batch, so that what is set in each step isn't an earlier loop's
-      if (auto Last = Current.find(Kept); V.Kind == Placement::Escaped && Last != Current.end())
+      if (auto Last = Current.find(Kept); (V.Kind == Placement::Escaped || V.Earlier) && Last != Current.end())
         V = Last->second;
   State After = EndsDead ? Entry : joined(Entry, Current);
   for (const State &Exit : Loops.back().Exits)

@@ -148,10 +148,10 @@ bool Interpreter::realigned(const Value &A, const Value &B) {
 void Interpreter::carry() {
   for (const auto &[L, V] : Current)
     if (V.Nothing)
-      Carried.insert(L);
+      Carried[L] = true;
     else if (V.Kind == Placement::Sharded && V.Source != None &&
              (Cuts.count(V.Source) || P.Code.Exprs[V.Source].Name == "accelerate::Accelerator::shard"))
-      Carried.insert(L);
+      Carried[L] = false;
 }
 
 /// A state of the program's own, `h = torch::tanh(input(x) + recurrent(h))`: this rank's rows of an earlier step that a

@@ -65,6 +65,7 @@ static Value joinPlacements(const Value &A, const Value &B) {
     V.Batch = A.Batch == B.Batch ? A.Batch : ir::None;
     V.Fresh |= B.Fresh;
     V.Narrowed |= B.Narrowed;
+    V.Earlier |= B.Earlier;
     V.Running &= B.Running;
     int8_t Least = std::min(A.Least, B.Least);
     if (A.Rank != B.Rank || A.RankOf != B.RankOf || A.RankPlus != B.RankPlus)
@@ -122,7 +123,7 @@ static std::string kindOf(const Value &V) {
   case Placement::Replicated:
     return V.outside() ? "R outside" : V.Equal == Strength::Recomputed ? "R recomputed" : "R";
   case Placement::Sharded:
-    return V.Woven ? "W" : "S(" + std::to_string(V.Dim) + ")" + (V.Picked ? " picked" : "");
+    return V.Woven ? "W" : "S(" + std::to_string(V.Dim) + ")" + (V.Picked ? " picked" : V.Earlier ? " earlier" : "");
   case Placement::Extent:
     return "L";
   case Placement::Partial:
@@ -149,7 +150,10 @@ std::string inWords(const Value &V) {
   case Placement::Replicated:
     return "the same on all ranks";
   case Placement::Sharded:
-    return V.Woven ? "rows of the batch in another order" : V.Picked ? "some rows of the batch" : "rows of the batch";
+    return V.Earlier  ? "rows of an earlier step's batch"
+           : V.Woven  ? "rows of the batch in another order"
+           : V.Picked ? "some rows of the batch"
+                      : "rows of the batch";
   case Placement::Extent:
     return "this rank's number of rows";
   case Placement::Partial:

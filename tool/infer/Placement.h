@@ -65,13 +65,14 @@ struct Value {
   bool Largest = false;                  ///< of Extreme
   bool Running = false;                  ///< of Extreme: of all steps so far
   bool Woven = false;                    ///< Sharded: merged from dimensions of which the rows' isn't the first
+  bool Earlier = false;                  ///< Sharded: of a step before this one, which may have had other rows
   bool Narrowed = false;                 ///< lost dimensions: the batch may be its only one
   bool Iterator = false;                 ///< an iterator over a loader
   Strength Equal = Strength::Exact;      ///< of what is whole
   bool Noisy = false;                    ///< drawn by the same law as the original's, with other numbers
   bool Trained = false;                  ///< whole, and computed with a model's parameters
   bool AllRows = false;                  ///< whole, and made of rows that were brought together
-  bool Nothing = false;                  ///< of Zero: an optional that holds nothing
+  bool Nothing = false;                  ///< of Zero: an optional that holds nothing, an undefined tensor
   uint32_t Picked = 0;              ///< Sharded, Extent: a name for the mask that picked its rows; 0: all of a batch's
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
@@ -149,10 +150,10 @@ struct Value {
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
            Least == O.Least && RankPlus == O.RankPlus && RankOf == O.RankOf && Narrowed == O.Narrowed &&
-           Woven == O.Woven && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained && AllRows == O.AllRows &&
-           Rows == O.Rows && Edges == O.Edges && Equal == O.Equal && Noisy == O.Noisy && Choice == O.Choice &&
-           Largest == O.Largest && Running == O.Running && Listed == O.Listed && Picked == O.Picked &&
-           Nothing == O.Nothing && Funcs == O.Funcs;
+           Woven == O.Woven && Earlier == O.Earlier && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained &&
+           AllRows == O.AllRows && Rows == O.Rows && Edges == O.Edges && Equal == O.Equal && Noisy == O.Noisy &&
+           Choice == O.Choice && Largest == O.Largest && Running == O.Running && Listed == O.Listed &&
+           Picked == O.Picked && Nothing == O.Nothing && Funcs == O.Funcs;
   }
 };
 
