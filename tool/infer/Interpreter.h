@@ -184,7 +184,7 @@ private:
   bool outer(const Location &L) const;
   bool isElement(const ir::Expr &X) const;
   bool isPart(ir::ExprId E) const;
-  static Value withPart(const Value &Whole, const Value &Part);
+  Value withPart(const Location &L, const Value &Whole, const Value &Part) const;
   bool ofContainer(ir::ExprId To) const;
   bool writesTo(ir::StmtId Body, ir::VarId V) const;
   void points(const Location &L, ir::ExprId To);

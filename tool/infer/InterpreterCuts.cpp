@@ -272,12 +272,26 @@ bool Interpreter::cutBatch(const Value &V) {
   auto Made = [&](const Edge &E) { return P.Code.Exprs[E.At].Kind != ExprKind::Ref; };
   bool OwnBatch =
       Derivatives.value_or(false) && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
+  // Beside a batch of this loop's steps, what an outer loop made of others may stay whole: a game that is replayed.
+  const Loop *Step = stepLoop();
   std::set<uint32_t> Rows;
+  bool Inner = false;
   for (const Edge &E : V.Edges)
-    if (E.Sure && (Made(E) || !OwnBatch))
+    if (E.Sure && (Made(E) || !OwnBatch)) {
       Rows.insert(E.Rows);
+      Inner |= Step && E.Loop == Step->Statement;
+    }
+  auto Outer = [&](const Edge &E) { return Inner && E.Loop != Step->Statement; };
+  if (Inner) {
+    Rows.clear();
+    for (const Edge &E : V.Edges)
+      if (E.Sure && (Made(E) || !OwnBatch) && !Outer(E))
+        Rows.insert(E.Rows);
+  }
   bool Any = false;
   for (const Edge &E : V.Edges) {
+    if (Outer(E) && !Rows.count(E.Rows))
+      continue;
     Value Whole = Value::of(Placement::Replicated, E.At);
     if (E.Sure && oneSample(E.At)) {
       note("unknown-rows", E.At, Whole, "seems to be one sample");

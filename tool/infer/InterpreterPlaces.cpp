@@ -255,8 +255,11 @@ bool Interpreter::isPart(ir::ExprId E) const {
 }
 
 /// A tensor of which some rows are written: it has as many as before.
-Value Interpreter::withPart(const Value &Whole, const Value &Part) {
+Value Interpreter::withPart(const Location &L, const Value &Whole, const Value &Part) const {
   Value V = join(Whole, Part);
+  // A row of a tensor has other rows than the tensor has, such as a step's in a game that is replayed: no batch to cut.
+  if (Whole.replicated() && Part.replicated() && !Part.Trained && P.Code.typeOf(L.Root).Kind == TypeKind::Tensor)
+    V.Edges = Whole.Edges;
   V.Rows = Whole.Rows;
   V.takeRank(Whole); // `states[i] = state`
   return V;
@@ -574,7 +577,7 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   }
   bool Part = isPart(To);
   if (ofContainer(To))
-    V = Part ? withPart(read(*L, E), V) : join(read(*L, E), V);
+    V = Part ? withPart(*L, read(*L, E), V) : join(read(*L, E), V);
   points(*L, From);
   separate(*L);
   State Fields = From == None || Part || ofContainer(To) || Divergent > 0 ? State() : fieldsOf(From);

@@ -480,7 +480,10 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       bool Classes = Op && *Op == Operation::ClassLoss && I < Compares;
       if (!Classes && Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
         continue;
-      if (V.Trained) {
+      // What steps around this one made with a model is whole there, and has rows to cut here.
+      const bool Around = Step && !V.Edges.empty() && V.Rows == Batch &&
+                          llvm::none_of(V.Edges, [&](const Edge &E) { return E.Loop == Step->Statement; });
+      if (V.Trained && !Around) {
         if (!Module && (V.Rows == Batch || Sure))
           note("unknown-rows", Operands[I], V, "meets the rows of a batch");
       } else if (Step && (Sure || V.Rows == Batch)) {

@@ -232,8 +232,8 @@ void Deriver::chooseIndexed() {
   // `cudaSetDevice(0)`: the process's own GPU, whatever the launcher gave it.
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
     StringRef Name = expr(E).Name;
-    bool Sets = Name == "cudaSetDevice" || Name == "c10::cuda::set_device" || Name == "c10::cuda::CUDAGuard::CUDAGuard" ||
-                Name == "c10::DeviceGuard::DeviceGuard";
+    bool Sets = Name == "cudaSetDevice" || Name == "c10::cuda::set_device" ||
+                Name == "c10::cuda::CUDAGuard::CUDAGuard" || Name == "c10::DeviceGuard::DeviceGuard";
     if (Sets && functionOf(E) != None && F.Reached.count(functionOf(E)) && !mentionsOurs(E))
       Out.add(factAt("device-fixed", "place", E));
   }
