@@ -54,7 +54,9 @@ struct Findings {
   /// `x.grad()`. One text may be run for several.
   std::map<ir::ExprId, std::set<Placement>> Squeezes, RowGradients;
   std::set<ir::ExprId> Once;                ///< calls that change files, for one process to make
+  std::set<ir::StmtId> OnceLoops;           ///< loops over a folder that they change, for one process to run
   std::map<ir::ExprId, ir::ExprId> Awaited; ///< what opens files that are written and read, with the path
+  std::set<ir::ExprId> ByRank;              ///< what runs only on ranks that the program has chosen by their number
   std::set<ir::FuncId> Reached;
   std::map<ir::ExprId, ir::StmtId> WholeBackwards; ///< of what every rank has whole, with the loop of their steps
   std::set<ir::StmtId> SharedSteps;                ///< loops with a backward of a rank's part

@@ -79,19 +79,20 @@ void Interpreter::wholeArguments() {
 
 /// What the main process does alone has nothing in it that ranks do together.
 void Interpreter::onceAlone() {
-  for (ir::ExprId E : Out.Once) {
-    std::set<ir::FuncId> Called;
-    std::function<void(ir::ExprId)> Look = [&](ir::ExprId Sub) {
-      auto How = Out.Coercions.find(Sub);
-      if (How != Out.Coercions.end() && How->second != "share" && How->second != "mine")
-        note("divergent-collective", Sub, Out.Types[Sub],
-             "is brought together within what the main process does alone; compute it in a statement before");
-      for (ir::FuncId F : P.bodies(P.Code.Exprs[Sub]))
-        if (Called.insert(F).second)
-          P.forEachExprIn(P.Code.Functions[F].Body, Look);
-    };
+  std::set<ir::FuncId> Called;
+  std::function<void(ir::ExprId)> Look = [&](ir::ExprId Sub) {
+    auto How = Out.Coercions.find(Sub);
+    if (How != Out.Coercions.end() && How->second != "share" && How->second != "mine")
+      note("divergent-collective", Sub, Out.Types[Sub],
+           "is brought together within what the main process does alone; compute it in a statement before");
+    for (ir::FuncId F : P.bodies(P.Code.Exprs[Sub]))
+      if (Called.insert(F).second)
+        P.forEachExprIn(P.Code.Functions[F].Body, Look);
+  };
+  for (ir::ExprId E : Out.Once)
     P.forEachExpr(E, Look);
-  }
+  for (ir::StmtId Loop : Out.OnceLoops)
+    P.forEachExprIn(Loop, Look);
 }
 
 void Interpreter::once() {
@@ -117,11 +118,12 @@ void Interpreter::once() {
   PointsTo.clear();
   MadeIn.clear();
   FollowedOnce.clear();
+  BegunUnder.clear();
   Depths.clear();
   Loops.clear();
   Frames.clear();
   Stack.clear();
-  Depth = Divergent = Tries = OwnChoices = NoGrads = Wholes = Threads = Meetings = 0;
+  Depth = Divergent = ByRank = Tries = OwnChoices = NoGrads = Wholes = Threads = Meetings = 0;
   RecomputedChoices.clear();
   ChoiceLoop.clear();
   LeafGradients.clear();
@@ -280,6 +282,10 @@ Value Interpreter::eval(ir::ExprId E) {
   opensFile(E);
   Last[E] = V;
   if (Recording) {
+    if (ByRank == 0)
+      Out.ByRank.erase(E);
+    else if (!Out.Types.count(E)) // nor elsewhere
+      Out.ByRank.insert(E);
     Out.Types[E] = V;
     if (WholeHere)
       Out.WholeHere.insert(E);

@@ -103,6 +103,8 @@ private:
     bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
     std::vector<Value> Given = {}; ///< the arguments' values
     std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to return early
+    int Apart = 0;                ///< how many conditions that differ between ranks stood around its call
+    int Left = 0, LeftByRank = 0; ///< how many conditions that differ between ranks have let some return early
   };
 
   void once();
@@ -112,11 +114,31 @@ private:
   void exec(ir::StmtId S);
   void handedOn(ir::ExprId E, const Value &V);
   void sumsOfParts(const State &A, const State &B);
+  /// Behind a loop's body, a switch or a function all ranks are together as they were ahead of it, but for those that
+  /// have returned from the function in it.
+  class RanksHere {
+  public:
+    explicit RanksHere(Interpreter &In)
+        : In(In), Frame(In.Frames.size() - 1), Divergent(In.Divergent - In.Frames.back().Left),
+          ByRank(In.ByRank - In.Frames.back().LeftByRank) {}
+    ~RanksHere() {
+      In.Divergent = Divergent + In.Frames[Frame].Left;
+      In.ByRank = ByRank + In.Frames[Frame].LeftByRank;
+    }
+
+  private:
+    Interpreter &In;
+    const size_t Frame;
+    const int Divergent, ByRank;
+  };
+  void leftApart(ir::StmtId Side, bool Told);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
+  void begins(ir::VarId V);
   bool leavesStep(ir::StmtId S) const;
+  bool leavesLoops(ir::StmtId S, const Loop &Around) const;
   bool sets(ir::StmtId S) const;
   void loopBody(ir::StmtId Id);
   ir::ExprId copied(ir::ExprId E) const;
@@ -162,6 +184,7 @@ private:
   bool kept(ir::ExprId E, const Value &V);
   ir::ExprId rowsBehind(ir::ExprId E) const;
   bool gathersInstead(const std::string &Finding);
+  bool broughtAhead(ir::ExprId E);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);
   void note(const std::string &Name, ir::ExprId E, const Value &V, const std::string &Text);
   std::vector<Evidence> evidence(ir::ExprId E, const Value &V) const;
@@ -233,6 +256,8 @@ private:
   bool writesIgnored();
   bool repeatable(ir::ExprId E) const;
   bool writesByLibrary(const ir::Expr &X) const;
+  bool listsFolder(ir::StmtId Loop) const;
+  bool changesFolder(ir::ExprId E, const ir::Expr &X);
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> behind(ir::ExprId Iterator);
   void writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, bool FromRows);
@@ -499,6 +524,7 @@ private:
   std::map<ir::VarId, ir::ExprId> Copies;       ///< aliases that are tensors of their own, and what they were made of
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept
   std::map<ir::FuncId, std::optional<Location>> MadeIn; ///< lambdas, and the object whose method made them
+  std::map<ir::VarId, int> BegunUnder;                  ///< conditions around a declaration that differ between ranks
   std::map<ir::VarId, int> Depths;
   // References to these are held while calls and loops within are run, which add others.
   std::deque<Loop> Loops;
@@ -516,6 +542,7 @@ private:
   std::vector<ir::ExprId> RecomputedChoices;   ///< of the conditions around here that ranks haven't agreed on
   std::map<ir::ExprId, ir::StmtId> ChoiceLoop; ///< `Value::Choice`, with the loop around it
   int Divergent = 0;                           ///< how many conditions around here differ between ranks
+  int ByRank = 0;                              ///< how many of them ask for the rank
   bool Globals = false;                        ///< what runs before `main`
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
@@ -569,10 +596,10 @@ private:
   bool Evaluates = false;                        ///< a module was last told to `eval()`, not to `train()`
   /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
   std::map<Location, bool> Carried;
-  std::set<ir::ExprId> ForEachRow;               ///< of Cuts: vectors that are taken to hold a number for each row
-  std::set<ir::ExprId> OwnRows;                  ///< whole values with the rows of the loader's batch in hand
-  std::set<ir::StmtId> CutLoops;                 ///< whose steps train on them
-  std::map<std::string, uint32_t> Names;         ///< of `Value::Rows`
+  std::set<ir::ExprId> ForEachRow;       ///< of Cuts: vectors that are taken to hold a number for each row
+  std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
+  std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
+  std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::set<uint32_t> Windows;              ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;            ///< of `Value::Rows`: of what may have any number

@@ -155,20 +155,22 @@ bool Interpreter::differs(const Value &Condition) {
 /// `condition ? a : b`: the sides run as those of an `if` do.
 Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
   Value C = eval(X.Args[0]);
-  const bool Differs = differs(C);
-  if (Differs)
+  const bool Differs = differs(C), Told = C.tellsRanks();
+  if (Differs && !Told)
     note("divergent-branch", X.Args[0], C,
          "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
   C = nonLinear(C, X.Args[0], "decided on");
   if (MetUnder.count(X.Args[0]))
     agreeOnChoice(X.Args[0], C);
   Divergent += Differs;
+  ByRank += Told;
   Value T, F;
   choosing(X.Args[0], C, [&] {
     T = eval(X.Args[1]);
     F = eval(X.Args[2]);
   });
   Divergent -= Differs;
+  ByRank -= Told;
   if (const Loop *Step = CutLoops.empty() ? nullptr : stepLoop()) // `teacher ? target[t] : predicted`
     for (const auto &[Side, Whole, Local] : {std::tuple(X.Args[1], &T, &F), std::tuple(X.Args[2], &F, &T)})
       if (meansRowsOf(Side, *Whole, *Local))
@@ -194,13 +196,16 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   }
   Value L = eval(X.Args[0]);
   // `ready && train(x)`: what stands behind runs where this rank's own value says so.
-  const bool Decides = X.Name == "&&" || X.Name == "||", Differs = Decides && differs(L);
+  const bool Decides = X.Name == "&&" || X.Name == "||", Differs = Decides && differs(L),
+             Told = Decides && L.tellsRanks();
   if (MetUnder.count(X.Args[0]))
     agreeOnChoice(X.Args[0], L);
   Divergent += Differs;
+  ByRank += Told;
   Value Rt;
   choosing(X.Args[0], Decides ? L : Value(), [&] { Rt = eval(X.Args[1]); });
   Divergent -= Differs;
+  ByRank -= Told;
   if (X.Name == ",")
     return Rt;
   if (X.Name == "+" || X.Name == "-" || X.Name == "*" || X.Name == "/")

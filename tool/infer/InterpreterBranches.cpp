@@ -43,6 +43,19 @@ bool Interpreter::leavesStep(ir::StmtId S) const {
   return Found;
 }
 
+/// Whether a statement ends a loop that it stands in: `break` of the innermost, `return` in the same function.
+bool Interpreter::leavesLoops(ir::StmtId S, const Loop &Around) const {
+  bool Found = false;
+  P.forEachStmt(S, [&](ir::StmtId Child) {
+    const ir::Stmt &X = P.Code.Stmts[Child];
+    Found |= X.Kind == StmtKind::Break && &Around == &Loops.back();
+    Found |= X.Kind == StmtKind::Return && Around.Frame + 1 == Frames.size();
+    Found |= X.Kind == StmtKind::Goto ||
+             (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+  });
+  return Found;
+}
+
 /// Whether `S` gives a variable another value.
 bool Interpreter::sets(ir::StmtId S) const {
   bool Found = false;
@@ -119,18 +132,24 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     else {
       Differs = true;
       bool Trains = R.reachesBackward(Id);
-      if (leavesStep(Id)) { // around a backward that the other ranks wait in
+      // Around a backward that the other ranks wait in. What is left of a round, or of a function, they do alone, and
+      // it is looked at as such.
+      if (leavesStep(Id)) {
         for (const Loop &Around : Loops)
-          Trains |= R.reachesBackward(Around.Statement);
+          if (!C.tellsRanks() || leavesLoops(Id, Around))
+            Trains |= R.reachesBackward(Around.Statement);
         bool Jumps = false;
         P.forEachStmt(Id, [&](ir::StmtId Child) { Jumps |= P.Code.Stmts[Child].Kind == StmtKind::Goto; });
         Trains |= Jumps && R.reachesBackward(P.Code.Functions[Frames.back().Function].Body);
       }
-      note(Trains ? "divergent-training" : "divergent-branch", S.Value, C,
-           "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
+      if (Trains || !C.tellsRanks())
+        note(Trains ? "divergent-training" : "divergent-branch", S.Value, C,
+             "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
     }
   }
+  const bool Told = Differs && C.tellsRanks();
   Divergent += Differs;
+  ByRank += Told;
   OwnChoices += OwnChoice;
   State Before = Current, AfterThen;
   bool ThenDead = false;
@@ -153,10 +172,27 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   else
     Current = joined(AfterThen, Current);
   Divergent -= Differs;
+  ByRank -= Told;
   OwnChoices -= OwnChoice;
+  if (Differs && ThenDead != ElseDead)
+    leftApart(ThenDead ? Then : Else, Told);
+}
+
+/// Some ranks have left on this side, `if (!accelerator.is_main_process()) return;`: what comes is the others' alone,
+/// to the end of the loop's body or of the function.
+void Interpreter::leftApart(ir::StmtId Side, bool Told) {
+  bool Returns = false;
+  P.forEachStmt(Side, [&](ir::StmtId Child) { Returns |= P.Code.Stmts[Child].Kind == StmtKind::Return; });
+  ++Divergent;
+  ByRank += Told;
+  if (Returns) {
+    ++Frames.back().Left;
+    Frames.back().LeftByRank += Told;
+  }
 }
 
 void Interpreter::execSwitch(ir::StmtId Id) {
+  const RanksHere Around(*this);
   const ir::Stmt &S = P.Code.Stmts[Id];
   Value C = eval(S.Value);
   bool Differs = false;

@@ -142,6 +142,17 @@ void Interpreter::note(const std::string &Name, ir::ExprId E, const Value &V, co
   Out.NotedIn[{Name, E}] = trainingSteps();
 }
 
+/// A number that was given to a function which lets some ranks use it alone is brought together where that is called,
+/// from the next run on: `report(loss.item<float>())`.
+bool Interpreter::broughtAhead(ir::ExprId E) {
+  const Frame &F = Frames.back();
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (F.Apart > 0 || X.Kind != ExprKind::Ref || !numeric(E) ||
+      !llvm::is_contained(P.Code.Functions[F.Function].Params, X.Var) || !WholeArguments.insert(F.Function).second)
+    return false;
+  return Restart = true;
+}
+
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   bool Collective = How != "share" && How != "mine";
@@ -150,7 +161,7 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
     return true;
   }
   if (Collective && Divergent > 0)
-    return false;
+    return broughtAhead(E);
   Meetings += Collective;
   if (StringRef(How).starts_with("all-")) // whose graph each rank has a part of
     Out.SharedSteps.insert(trainingSteps());
@@ -179,6 +190,8 @@ ir::ExprId Interpreter::behindCommas(ir::ExprId E) const {
 Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::string &Use) {
   if (V.replicated())
     return V;
+  if (V.tellsRanks()) // as is meant
+    return Value::of(Placement::Replicated, E);
   E = behindCommas(E);
   if (V.Kind == Placement::Own) {
     notWhole(std::string("one of its values is ") + Use, E);

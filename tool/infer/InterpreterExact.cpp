@@ -418,8 +418,10 @@ void Interpreter::meetsAlone(ir::ExprId E, const ir::Expr &X) {
   const bool Stream = Does && llvm::any_of(X.Args, [&](ir::ExprId Arg) { // `torch::save(model, bytes)`: no file
                         return Arg != None && StringRef(P.Code.type(Arg).Name).contains("stream");
                       });
-  if (Does && !Stream)
+  if (Does && !Stream && !(ByRank > 0 && StringRef(Does) == "saves"))
     note("divergent-training", E, Value(), std::string(Does) + " where not every rank comes along");
+  if (StringRef(X.Name).starts_with("accelerate::") && isMeeting(X) && !StringRef(X.Name).ends_with("on_main_process"))
+    note("divergent-training", E, Value(), "is a call that all ranks make together, where not every rank comes along");
 }
 
 } // namespace migrate

@@ -7,6 +7,7 @@
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -138,7 +139,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   Out.Reached.insert(F);
   for (size_t I = 0; I < Fn.Params.size() && I < Values.size(); ++I) {
     ir::VarId V = Fn.Params[I];
-    Depths[V] = Depth;
+    begins(V);
     unname(V);
     points(Location{V, {}}, X.Args[I]);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
@@ -161,7 +162,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     }
   }
   if (Nameless) {
-    Depths[X.Var] = Depth;
+    begins(X.Var);
     forget(Kept);
     if (X.Kind == ExprKind::Construct)
       This = Kept;
@@ -170,6 +171,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     Restart |= AgreesIn.count(F) != 0;
   const int Met = Meetings;
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
+  Frames.back().Apart = Divergent;
   Frames.back().Gathers = Gathers;
   Frames.back().Given = Values;
   Frames.back().Call = E;
@@ -197,7 +199,10 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     } else {
       eval(Init);
     }
-  exec(Fn.Body);
+  {
+    llvm::SaveAndRestore Together(Divergent, Divergent), Chosen(ByRank, ByRank);
+    exec(Fn.Body);
+  }
   Frame &Top = Frames.back();
   for (const State &Returned : Top.Returns) {
     Current = Dead ? Returned : joined(Current, Returned);

@@ -2,6 +2,7 @@
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using llvm::StringRef;
 using migrate::ir::None;
@@ -15,6 +16,10 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     backward(E, X);
     return Value::of(Placement::Replicated, E);
   }
+  static const char *const Ranks[] = {"process_index", "local_process_index", "is_main_process",
+                                      "is_local_main_process", "is_last_process"};
+  if (llvm::is_contained(Ranks, Name))
+    return Value::unknown(OfThisRank, E);
   if (isMeeting(X))
     notWhole("ranks meet in its loop", E);
   std::vector<Value> Args;
@@ -37,6 +42,17 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     --Wholes;
     return V;
   }
+  static const char *const OnSome[] = {"on_main_process", "on_local_main_process", "on_last_process", "on_process",
+                                       "once"};
+  if (llvm::is_contained(OnSome, Name))
+    for (const Value &Function : Args)
+      if (!Function.Funcs.empty()) {
+        ir::Expr Body = X;
+        Body.Args.clear();
+        llvm::SaveAndRestore Apart(Divergent, Divergent + 1), Chosen(ByRank, ByRank + 1);
+        anyOf(E, Body, Function.Funcs, Frames.back().This);
+        break;
+      }
   if (Wholes > 0 && !Args.empty() &&
       llvm::is_contained({"own_rows", "global_rows", "global_like", "share", "mine"}, Name))
     return Args[0];

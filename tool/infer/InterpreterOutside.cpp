@@ -12,6 +12,7 @@
 using llvm::StringRef;
 using migrate::ir::ExprKind;
 using migrate::ir::None;
+using migrate::ir::StmtKind;
 
 namespace migrate {
 
@@ -80,6 +81,47 @@ bool Interpreter::writesByLibrary(const ir::Expr &X) const {
   });
 }
 
+/// Whether a loop runs over the entries of a folder.
+bool Interpreter::listsFolder(ir::StmtId Loop) const {
+  bool Lists = false;
+  P.forEachExpr(P.Code.Stmts[Loop].Value, [&](ir::ExprId Sub) {
+    Lists |= P.Code.Exprs[Sub].Name == "readdir" || StringRef(P.Code.type(Sub).Name).contains("directory_iterator");
+  });
+  return Lists;
+}
+
+/// `for (auto& entry : directory_iterator(folder)) remove(entry);`: a rank that comes later finds fewer entries, and
+/// the others would wait for it. True if that is so: the main process runs the whole loop, if all it does is that.
+bool Interpreter::changesFolder(ir::ExprId E, const ir::Expr &X) {
+  static const char *const Away[] = {"remove", "remove_all", "rename", "unlink", "rmdir"};
+  if (StringRef Name = X.Name; !llvm::is_contained(Away, Name.substr(Name.rfind(':') + 1)))
+    return false;
+  auto Folder = llvm::find_if(Loops, [&](const Loop &L) { return listsFolder(L.Statement); });
+  if (Folder == Loops.end() || Divergent > 0)
+    return false;
+  const ir::StmtId Whole = Folder->Statement;
+  const ir::Range &Where = P.Code.Stmts[Whole].Where;
+  bool Alone = Where.Editable && Where.contains(P.Code.Exprs[E].Where) && !sets(Whole);
+  P.forEachExprIn(Whole, [&](ir::ExprId Sub) { // `++removed`
+    const ir::Expr &Step = P.Code.Exprs[Sub];
+    if (Step.Kind == ExprKind::Unary && (Step.Name == "++" || Step.Name == "--"))
+      if (std::optional<Location> L = lvalue(Step.Args[0]))
+        Alone &= Where.contains(P.Code.Vars[L->Root].Decl);
+  });
+  P.forEachStmt(Whole, [&](ir::StmtId Child) {
+    const StmtKind Kind = P.Code.Stmts[Child].Kind;
+    Alone &= Kind != StmtKind::Return && Kind != StmtKind::Goto;
+  });
+  if (!Alone)
+    note(
+        "divergent-training", E, Value(),
+        "changes a folder in a loop over it, of which each rank may find other entries: let the main process run that "
+        "loop, `if (accelerator.is_main_process())`, and the others wait behind it, `accelerator.wait_for_everyone()`");
+  else if (Recording)
+    Out.OnceLoops.insert(Whole);
+  return true;
+}
+
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   const bool Library = writesByLibrary(X);
   if (!Library && !changes(X.Name) && (!makesFolder(X.Name) || Statements.count(E)))
@@ -107,6 +149,8 @@ void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
     return;
   }
   ++Meetings;
+  if (changesFolder(E, X))
+    return;
   if (OutsideChoices > 0) { // another process may have changed what the choice looked at
     FilesDecide = Restart = true;
     return;

@@ -437,7 +437,10 @@ bool Interpreter::keepWhole(const Value &V) {
 void Interpreter::write(const Location &L, Value V, ir::ExprId From) {
   V.AssignedBy = From;
   underRecomputed(V);
-  if (Divergent > 0 && V.Kind != Placement::Own && V.Kind != Placement::Sharded)
+  // What is declared there is the same on all ranks that come there.
+  auto Begun = BegunUnder.find(L.Root);
+  if (Divergent > (Begun == BegunUnder.end() ? 0 : Begun->second) && V.Kind != Placement::Own &&
+      V.Kind != Placement::Sharded)
     V = Value::unknown(SetApart, From);
   forget(L); // fields that were known one by one are overwritten with the whole
   Current[L] = std::move(V);

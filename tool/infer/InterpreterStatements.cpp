@@ -155,6 +155,9 @@ void Interpreter::exec(ir::StmtId Id) {
         ((Sum(V) && F.Result.Kind == Placement::Replicated) || (Sum(F.Result) && V.Kind == Placement::Replicated)))
       for (ir::ExprId E : P.returned(F.Function))
         Restart |= CoerceAtReturn.insert(E).second;
+    if (Divergent > F.Apart && S.Value != None && (V.replicated() || V.reducible()) &&
+        (numeric(S.Value) || P.Code.type(S.Value).Kind == TypeKind::Tensor)) // other ranks return something else
+      V = Value::unknown(SetApart, S.Value);
     F.Result = F.Returned ? join(F.Result, V) : V;
     const std::vector<Value> *Made = S.Value == None ? nullptr : partsOf(S.Value);
     if (!F.Returned) {
@@ -228,6 +231,12 @@ ir::ExprId Interpreter::copied(ir::ExprId E) const {
   }
 }
 
+/// A variable is declared here.
+void Interpreter::begins(ir::VarId V) {
+  Depths[V] = Depth;
+  BegunUnder[V] = Divergent;
+}
+
 void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (P.Code.Vars[V].Global) { // static: made once, and outlives every loop
     Depths[V] = -1;
@@ -237,7 +246,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       return;
     }
   } else {
-    Depths[V] = Depth;
+    begins(V);
   }
   const ir::Type &T = P.Code.typeOf(V);
   unname(V);
@@ -325,13 +334,14 @@ static bool namesObject(const ir::Type &T) {
 
 /// One pass over a loop's condition, body and increment.
 void Interpreter::loopBody(ir::StmtId Id) {
+  const RanksHere Around(*this);
   const ir::Stmt &S = P.Code.Stmts[Id];
   Loop &L = Loops.back();
   L.Nexts.clear();
   const int Met = Meetings;
   Value Decides;
   if (S.Kind == StmtKind::RangeFor) {
-    Depths[S.Var] = Depth;
+    begins(S.Var);
     unname(S.Var);
     Value Item;
     switch (L.Loader == None && L.Mode != LoopMode::Fold ? LoopMode::Plain : L.Mode) {
@@ -393,7 +403,10 @@ void Interpreter::loopBody(ir::StmtId Id) {
         note("row-loop", S.Value, C, rowLoop(Id));
     }
     choosing(S.Value, Decides, [&] {
-      exec(S.Children[2]);
+      {
+        const RanksHere Around(*this); // those that go on with the next round meet the others again
+        exec(S.Children[2]);
+      }
       for (State &Next : Loops.back().Nexts) {
         Current = Dead ? Next : joined(Current, Next);
         Dead = false;
@@ -428,6 +441,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
       note("opaque-loader", S.Value, Value(), "its batches come from a loader that can't be shared out yet");
     else if (Role.Mode == LoaderMode::Training)
       L.Mode = LoopMode::Rows;
+    else if (Divergent > 0)
+      notShared(Object, "not every rank comes to its loop", S.Value);
     else if (!KeepWhole.count(Object)) {
       L.Mode = LoopMode::Whole;
       Out.Whole.insert(Object);
@@ -438,6 +453,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
     L.Mode = LoopMode::Rows;
   else if (L.Loader == None && folds(Id, L))
     L.Mode = LoopMode::Fold;
+  State Before = Current;
   if (L.Mode == LoopMode::Rows) {
     carry();
     markEscaped(Depth);
@@ -478,8 +494,9 @@ void Interpreter::execLoop(ir::StmtId Id) {
   if (Loops.back().Mode == LoopMode::Rows && Loops.back().Loader != None && !EndsDead)
     for (auto &[Kept, V] : Entry) // a loader has a batch, so that what is set in each step isn't an earlier loop's
       if (auto Last = Current.find(Kept); (V.Kind == Placement::Escaped || V.Earlier) && Last != Current.end())
-        V = Last->second;
-  State After = EndsDead ? Entry : joined(Entry, Current);
+        Before[Kept] = Last->second;
+  // Of a loop that isn't entered, the batch in hand is still the one before it.
+  State After = EndsDead ? Before : joined(Before, Current);
   for (const State &Exit : Loops.back().Exits)
     After = joined(After, Exit);
   Current = std::move(After);

@@ -48,6 +48,8 @@ constexpr uint32_t NoRows = 1;
 /// Of what was made with as many rows as a loader was told to put in a batch.
 constexpr uint32_t BatchRows = 2;
 
+/// Why it isn't known what the program has asked for: this rank's number, or whether it is the main process.
+constexpr const char *OfThisRank = "tells the ranks apart";
 /// Why it isn't known what a variable is that some ranks alone set.
 constexpr const char *SetApart = "is set under a condition that differs between ranks";
 
@@ -133,6 +135,8 @@ struct Value {
     Least = 0;
   }
 
+  /// By it the program lets some ranks do what others don't.
+  bool tellsRanks() const { return Kind == Placement::Unknown && Why == OfThisRank; }
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
   bool outside() const { return Equal == Strength::Outside; }
   bool recomputed() const { return replicated() && Equal == Strength::Recomputed; }

@@ -216,6 +216,14 @@ void Deriver::metrics() {
       useTemporaryHandle(C);
     Out.add(std::move(C));
   }
+  for (ir::ExprId E : F.ByRank)
+    Out.label(E, "by-rank");
+  for (ir::StmtId Loop : F.OnceLoops) {
+    const ir::Stmt &S = P.Code.Stmts[Loop];
+    Fact C = fact("folder-change", functionOf(S.Value));
+    C.Nodes["loop"] = S.Where;
+    Out.add(std::move(C));
+  }
   for (const auto &[E, Path] : F.Awaited) {
     Fact A = fact("awaited-file", functionOf(E)); // a literal may be shared by instantiations
     A.Nodes["path"] = expr(Path).Where;

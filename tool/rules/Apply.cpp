@@ -466,6 +466,9 @@ private:
 } // namespace
 
 bool holds(const Rule &R, const ir::RuleMatch &M, const Facts &Known) {
+  // What the program lets some of the ranks do is its own business.
+  if (any_of(M.Nodes, [&](const auto &Node) { return Known.has(Node.second, "by-rank"); }))
+    return false;
   auto Call = M.Nodes.find("call");
   return Call == M.Nodes.end() ||
          all_of(R.Where, [&](const std::string &Where) { return Known.has(Call->second, Where); });
