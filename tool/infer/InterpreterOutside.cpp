@@ -171,7 +171,12 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
     return;
   bool Flag = false; // maybe atomic, or volatile
   P.forEachExpr(E, [&](ir::ExprId Sub) { Flag |= setBeside().count(P.Code.Exprs[Sub].Var) != 0; });
-  if ((Flag || P.Code.type(E).number()) && Divergent == 0)
+  // Before `main`, ranks meet in an accelerator without a name, unless one that is given options has to be the first.
+  const bool Ahead = Globals && llvm::none_of(P.Code.Exprs, [&](const ir::Expr &X) {
+                       return X.Kind == ExprKind::Construct && !X.Args.empty() && X.Type != None &&
+                              P.Code.Types[X.Type].Kind == ir::TypeKind::Accelerator;
+                     });
+  if ((Flag || P.Code.type(E).number()) && (Divergent == 0 || Ahead))
     Out.Coercions.try_emplace(E, Flag ? "flag" : "broadcast");
   else
     note("outside-entropy", E, V, "differs between processes");

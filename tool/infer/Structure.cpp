@@ -46,6 +46,8 @@ Fact Deriver::fact(const char *Name, ir::FuncId Function) const {
   Fact X;
   X.Name = Name;
   X.Function = Function;
+  if (Function == None) // at namespace scope there is no handle
+    useTemporaryHandle(X);
   return X;
 }
 

@@ -32,9 +32,12 @@ template <typename Module>
 auto class_weight(const torch::Tensor& target, const Module& criterion)
     -> std::enable_if_t<std::is_convertible_v<decltype(criterion->options.ignore_index()), int64_t>, Weight>;
 
+struct Options {};
+
 class Accelerator {
  public:
   Accelerator();
+  explicit Accelerator(const Options& options);
   torch::Device device() const;
   torch::Device device(torch::Device original) const;
   int64_t process_index() const;
