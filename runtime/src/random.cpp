@@ -6,6 +6,7 @@
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/feature_alpha_dropout_native.h>
 #include <ATen/ops/feature_dropout_native.h>
+#include <ATen/ops/rrelu_native.h>
 #include <accelerate/sharing.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
@@ -248,10 +249,11 @@ void set_state_of(at::Generator generator, const at::Tensor& bytes) {
 
 at::Device current_cuda_device() { return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getDevice(); }
 
-/// LibTorch's own implementation of a dropout operator, inside this rank's stream.
+/// LibTorch's own implementation of a dropout operator, inside this rank's stream; in what every rank computes whole, in
+/// the stream that they have in common.
 template <at::Tensor (*dropout)(const at::Tensor&, double, bool)>
 at::Tensor separated(const at::Tensor& x, double p, bool train) {
-  if (!train || p == 0) {
+  if (!train || p == 0 || state().wholes > 0) {
     return dropout(x, p, train);
   }
   OwnRandomStream cpu;
@@ -261,7 +263,7 @@ at::Tensor separated(const at::Tensor& x, double p, bool train) {
 
 template <at::Tensor& (*dropout)(at::Tensor&, double, bool)>
 at::Tensor& separated_in_place(at::Tensor& x, double p, bool train) {
-  if (!train || p == 0) {
+  if (!train || p == 0 || state().wholes > 0) {
     return dropout(x, p, train);
   }
   OwnRandomStream cpu;
@@ -269,7 +271,29 @@ at::Tensor& separated_in_place(at::Tensor& x, double p, bool train) {
   return dropout(x, p, train);
 }
 
+at::Tensor separated_rrelu(const at::Tensor& x, const at::Scalar& lower, const at::Scalar& upper, bool train,
+                           std::optional<at::Generator> generator) {
+  if (!train || generator || state().wholes > 0) {
+    return at::native::rrelu(x, lower, upper, train, std::move(generator));
+  }
+  OwnRandomStream cpu;
+  OwnCudaStream cuda(x);
+  return at::native::rrelu(x, lower, upper, train, std::nullopt);
+}
+
+at::Tensor& separated_rrelu_in_place(at::Tensor& x, const at::Scalar& lower, const at::Scalar& upper, bool train,
+                                     std::optional<at::Generator> generator) {
+  if (!train || generator || state().wholes > 0) {
+    return at::native::rrelu_(x, lower, upper, train, std::move(generator));
+  }
+  OwnRandomStream cpu;
+  OwnCudaStream cuda(x);
+  return at::native::rrelu_(x, lower, upper, train, std::nullopt);
+}
+
 void add_kernels(torch::Library& library) {
+  library.impl("rrelu", TORCH_FN(separated_rrelu));
+  library.impl("rrelu_", TORCH_FN(separated_rrelu_in_place));
   library.impl("dropout", TORCH_FN(separated<&at::native::dropout>));
   library.impl("dropout_", TORCH_FN(separated_in_place<&at::native::dropout_>));
   library.impl("feature_dropout", TORCH_FN(separated<&at::native::feature_dropout>));

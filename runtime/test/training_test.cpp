@@ -287,6 +287,28 @@ TEST(Training, DropoutDiffersAndLeavesTheCommonStreamAlone) {
   }
 }
 
+TEST(Training, WhatIsComputedWholeDropsTheSameUnits) {
+  accelerate::Accelerator accelerator;
+  torch::manual_seed(9);
+  const auto dropped = accelerator.whole([&] { return torch::dropout(torch::ones({1000}), 0.5, true); });
+  const auto behind = torch::rand({3});
+  torch::manual_seed(9);  // the single process's: from the stream that all have in common
+  EXPECT_TRUE(torch::equal(dropped, torch::empty({1000}).bernoulli_(0.5).div_(0.5)));
+  EXPECT_TRUE(torch::equal(behind, torch::rand({3})));
+}
+
+TEST(Training, RandomisedSlopesLeaveTheCommonStreamAlone) {
+  accelerate::Accelerator accelerator;
+  torch::manual_seed(9);
+  auto x = -torch::ones({64 * (1 + accelerator.process_index())});
+  const auto sloped = torch::rrelu(x, 0.1, 0.3, /*training=*/true);
+  EXPECT_TRUE((sloped <= -0.1).all().item<bool>() && (sloped >= -0.3).all().item<bool>());
+  torch::rrelu_(x, 0.1, 0.3, /*training=*/true);
+  EXPECT_FALSE(torch::equal(x, sloped));
+  const auto common = accelerator.gather(torch::rand({1, 3}));
+  EXPECT_TRUE(torch::equal(common, common.narrow(0, 0, 1).expand_as(common)));
+}
+
 /// Ranks drop the same units again after manual_seed(), also with the seed as before and numbers drawn in between.
 TEST(Training, SeedsBeginDropoutAnew) {
   accelerate::Accelerator accelerator;

@@ -111,6 +111,8 @@ void Interpreter::once() {
   CutInStep.clear();
   CutElsewhere.clear();
   CutBefore.clear();
+  DroppedOfRows.clear();
+  DroppedOfWhole.clear();
   WholeDraws.clear();
   RowDraws.clear();
   FromAll.clear();

@@ -418,7 +418,7 @@ private:
   void agreedAt(ir::ExprId E);
   void agreedHere(ir::ExprId E, Value &V);
   void decidesByNoise(ir::ExprId E, const Value &V);
-  void dropsOut(Value &V) const;
+  void dropsOut(ir::ExprId E, const Value &Of, Value &V);
   bool isMeeting(const ir::Expr &X) const;
   /// Runs what the condition `E` decides about.
   template <typename Fn> void choosing(ir::ExprId E, const Value &C, Fn Run) {
@@ -514,6 +514,7 @@ private:
   std::set<ir::VarId> Elements;        ///< of Alias: it is one element of that
   std::set<ir::VarId> Elsewhere;       ///< references to what isn't followed
   std::map<ir::VarId, Location> Views; ///< tensors, lists of them and accessors that lie in another tensor
+  std::set<ir::ExprId> DroppedOfRows, DroppedOfWhole; ///< what drops out of rows, and of what every rank has whole
   std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
                                                                       ///< calls that led there
   std::set<ir::ExprId> RowDraws;                ///< calls that led to draws for the rows of a batch

@@ -351,9 +351,20 @@ void Interpreter::agreedHere(ir::ExprId E, Value &V) {
 }
 
 /// Drops out at random, from a stream of each rank's own.
-void Interpreter::dropsOut(Value &V) const {
+void Interpreter::dropsOut(ir::ExprId E, const Value &Of, Value &V) {
+  if (Of.Kind == Placement::Sharded) {
+    note("dropout", E, Of, "drops out at random");
+    drawn(E, /*Rows=*/true);
+    DroppedOfRows.insert(E);
+  }
   if (Evaluates)
     return;
+  // Of what is whole all ranks drop out the same, inside of `accelerator.whole`.
+  if (V.replicated() && Of.replicated() && Divergent == 0 && Threads == 0 && !ofOneRank()) {
+    DroppedOfWhole.insert(E);
+    drawn(E, /*Rows=*/false);
+    return;
+  }
   V.Noisy = true;
   if (V.replicated())
     V.Equal = Strength::Outside;

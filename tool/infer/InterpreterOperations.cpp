@@ -37,10 +37,12 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   In.Exprs.insert(In.Exprs.end(), X.Args.begin(), X.Args.end());
   size_t Given = In.Exprs.size();
   // An optional tensor that isn't there is as if it weren't given. Of other arguments the place counts.
-  llvm::erase_if(In.Exprs, [&](ir::ExprId Operand) {
+  auto IsNothing = [&](ir::ExprId Operand) {
     return StringRef(P.Code.type(Operand).Name).contains("at::Tensor") && eval(Operand).Nothing;
-  });
-  if (In.Exprs.empty() && Given > 0)
+  };
+  const bool OfNothing = !In.Exprs.empty() && In.Exprs[0] == X.Object && IsNothing(X.Object);
+  llvm::erase_if(In.Exprs, IsNothing);
+  if (OfNothing || (In.Exprs.empty() && Given > 0))
     return Value::nothing(E); // nobody comes here with nothing in it
   bool Into = InPlace && X.Object != None && R.ofModel(X.Object);
   // `torch::full({}, double(rows))`: a number that a tensor is filled with is that of all ranks.
@@ -176,8 +178,13 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
           return V;
   Dimensions Dims = dimensions(Row, Args, In.Exprs.empty() ? None : In.Exprs[0]);
-  if (AnyLocal && optionGiven(Row.DropsOut, X, In))
-    note("dropout", E, First, "drops out at random");
+  if (optionGiven(Row.DropsOut, X, In))
+    dropsOut(E,
+             *llvm::max_element(Values,
+                                [](const Value &A, const Value &B) { // of the rows, if there are any
+                                  return A.Kind != Placement::Sharded && B.Kind == Placement::Sharded;
+                                }),
+             Result);
   if (AnyLocal && optionGiven(Row.KeepsStatistics, X, In))
     note("batch-statistics", E, First, "keeps running statistics of this rank's rows, not of the global batch");
   if (AnyLocal && optionGiven(Row.WritesWeight, X, In))
@@ -431,9 +438,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::NoiseLike:
     // Dropout is off in evaluation, and the same law where it isn't.
     if (StringRef(X.Name).contains("dropout") || StringRef(X.Name).contains("rrelu")) {
-      if (Local)
-        note("dropout", E, First, "drops out at random");
-      dropsOut(Result);
+      dropsOut(E, First, Result);
       return Result;
     }
     if (Local && First.Dim == 0 && Divergent == 0 && In.Exprs.size() > 0 &&
@@ -523,9 +528,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
            "every batch");
     return Result;
   case Operation::NoiseModule:
-    if (Local)
-      note("dropout", E, First, "drops out at random");
-    dropsOut(Result);
+    dropsOut(E, First, Result);
     return Result;
   case Operation::Container:
   case Operation::Wrapper:

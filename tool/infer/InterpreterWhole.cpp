@@ -32,8 +32,13 @@ void Interpreter::drawn(ir::ExprId E, bool Rows) {
 void Interpreter::wholeDraws() {
   for (const auto &[E, Ways] : WholeDraws) {
     bool Loss = Out.ClassWeights.count(E) != 0 || Out.PickedFrom.count(E) != 0;
-    if (!Loss && !Out.RowNoise.count(E) && !Out.RowNoiseLike.count(E) && !FromAll.count(E))
+    const bool Drops = DroppedOfWhole.count(E) != 0;
+    if (!Loss && !Drops && !Out.RowNoise.count(E) && !Out.RowNoiseLike.count(E) && !FromAll.count(E))
       continue;
+    if (Drops && !DroppedOfRows.count(E)) { // from the stream that all have, which dropout doesn't draw from by itself
+      Out.WholeCalls.insert(E);
+      continue;
+    }
     for (const std::vector<ir::ExprId> &Calls : Ways) {
       auto Told = llvm::find_if(llvm::reverse(Calls), [&](ir::ExprId Call) {
         return !RowDraws.count(Call) && P.Code.Exprs[Call].Kind == ExprKind::Call;
