@@ -81,6 +81,7 @@ private:
   void training();
   void reading();
   std::set<ir::FuncId> readers() const;
+  void padsByHand(ir::FuncId Fn);
   void leavesOut(ir::FuncId Fn);
   bool isGet(ir::FuncId Fn) const;
   std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;

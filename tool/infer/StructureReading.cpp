@@ -1,0 +1,255 @@
+//===- StructureReading.cpp - What runs where data are read ----------------===//
+//
+// Each rank reads its own rows: draws there are of its own numbers, and what a collation makes of a batch's examples
+// together is of the rank's alone.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Deriver.h"
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::StmtKind;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// Whether a call draws from LibTorch's generators, or (`Engine`) from one of the program's own.
+static bool draws(StringRef Name, bool &Engine) {
+  StringRef Last = Name.rsplit("::").second;
+  Engine = drawsNumber(Name) || Name == "std::shuffle";
+  if (Engine)
+    return true;
+  if (!Name.starts_with("torch::") && !Name.starts_with("at::"))
+    return false;
+  static const char *const Draws[] = {"normal",  "normal_", "uniform_",     "bernoulli",  "bernoulli_",  "multinomial",
+                                      "poisson", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_"};
+  return llvm::is_contained(Draws, Last) ||
+         (Last.starts_with("rand") &&
+          (Last.size() == 4 || Last == "randn" || Last == "randint" || Last == "randperm" || Last.ends_with("_like")));
+}
+
+/// What runs where data are read: the overriders in data sets and transforms, the lambdas that transforms are given,
+/// and what they call.
+std::set<ir::FuncId> Deriver::readers() const {
+  std::vector<ir::FuncId> Work;
+  for (const auto &Overridden : P.Overriders)
+    if (Overridden.first().contains("@N@torch@N@data@N@datasets") ||
+        Overridden.first().contains("@N@torch@N@data@N@transforms"))
+      Work.insert(Work.end(), Overridden.second.begin(), Overridden.second.end());
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (StringRef(P.Code.type(E).Name).starts_with("torch::data::transforms::") && expr(E).Kind == ExprKind::Construct)
+      P.forEachExpr(E, [&](ir::ExprId Sub) {
+        if (expr(Sub).Func != None)
+          Work.push_back(expr(Sub).Func);
+      });
+  std::set<ir::FuncId> Seen;
+  while (!Work.empty()) {
+    ir::FuncId Fn = Work.back();
+    Work.pop_back();
+    if (Seen.insert(Fn).second)
+      P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+        for (ir::FuncId Called : P.bodies(expr(E)))
+          Work.push_back(Called);
+      });
+  }
+  return Seen;
+}
+
+/// Draws where a data set reads a sample, or a transform changes it: each rank makes them for its own rows. Examples
+/// that a collation joins along their rows: ranks are weighed by examples.
+void Deriver::reading() {
+  bool Shared = llvm::any_of(R.Loaders, [&](const auto &Role) { return sharedOut(Role.first); });
+  if (F.Backwards.empty() || !Shared)
+    return;
+  for (ir::FuncId Fn : readers()) {
+    leavesOut(Fn);
+    padsByHand(Fn);
+    P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = expr(E);
+      bool Engine = false;
+      if (draws(X.Name, Engine)) {
+        Fact D = fact("data-draw", Fn);
+        D.Nodes["place"] = X.Where;
+        D.Texts["what"] =
+            Engine
+                ? "ranks draw for their own rows, each from a copy of the same generator, so that their rows get equal "
+                  "numbers; seed it with `accelerator.process_index()` as well"
+                : "ranks draw for their own rows, other numbers than one process";
+        Out.add(std::move(D));
+      }
+      if (std::string What = togetherIn(Fn, X); !What.empty()) {
+        Fact C = factAt("collation", "place", E);
+        C.Texts["what"] = What;
+        Out.add(std::move(C));
+      }
+      bool Counts = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+      const ir::Expr *Counter = Counts && !X.Args.empty() ? &expr(X.Args[0]) : nullptr;
+      if (Counter && Counter->Kind == ExprKind::Field && P.Code.type(X.Args[0]).number() && isGet(Fn)) {
+        Fact D = factAt("data-draw", "place", E);
+        D.Texts["what"] = "ranks read their own rows, and each counts for itself what the data set changes here";
+        Out.add(std::move(D));
+      }
+    });
+  }
+}
+
+/// A collation that leaves examples out: `if (!example.target.defined()) continue;`
+void Deriver::leavesOut(ir::FuncId Fn) {
+  if (P.Code.Functions[Fn].Name != "apply_batch")
+    return;
+  P.forEachStmt(P.Code.Functions[Fn].Body, [&](ir::StmtId S) {
+    const ir::Stmt &If = P.Code.Stmts[S];
+    if (If.Kind != ir::StmtKind::If || If.Children.empty() || (If.Children.size() > 1 && If.Children[1] != None))
+      return;
+    bool Skips = false;
+    P.forEachStmt(If.Children[0],
+                  [&](ir::StmtId Child) { Skips |= P.Code.Stmts[Child].Kind == ir::StmtKind::Continue; });
+    P.forEachExprIn(If.Children[0], [&](ir::ExprId E) {
+      Skips |= StringRef(expr(E).Name).ends_with("::push_back") || StringRef(expr(E).Name).ends_with("::emplace_back");
+    });
+    if (!Skips)
+      return;
+    Fact C = factAt("collation", "place", If.Value);
+    C.Texts["what"] =
+        "what this leaves out is missing from one rank's rows, while ranks are weighed by the examples that "
+        "were read";
+    Out.add(std::move(C));
+  });
+}
+
+/// Whether `Fn` reads one sample.
+bool Deriver::isGet(ir::FuncId Fn) const {
+  const ir::Function &Get = P.Code.Functions[Fn];
+  return Get.Name == "get" &&
+         llvm::any_of(Get.Overrides, [](StringRef Usr) { return Usr.contains("@N@torch@N@data@N@datasets"); });
+}
+
+/// What a call in a collation makes of a batch's examples together, or nothing.
+std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
+  const ir::Function &Collation = P.Code.Functions[Fn];
+  bool Whole = Collation.Name == "apply_batch" || Collation.Name == "get_batch" || Collation.Name == "operator()";
+  StringRef Name = X.Name;
+  if (!Whole || X.Kind != ExprKind::Call || Collation.Params.empty() || !Name.consume_front("at::"))
+    return Name == "torch::nn::utils::rnn::pad_sequence" && Whole
+               ? "each rank pads its own examples to the longest of them; a mean over all positions has another "
+                 "denominator, unless a mask leaves the padding out"
+               : "";
+  StringRef Given = P.Code.typeOf(Collation.Params[0]).Name;
+  if (!Given.starts_with("std::vector<") && !Given.contains("ArrayRef<")) // one example
+    return "";
+  Name.consume_front("Tensor::");
+  static const char *const Over[] = {"mean", "std",  "var",    "sum",      "max",      "min",  "amax",
+                                     "amin", "norm", "median", "std_mean", "var_mean", "prod", "softmax"};
+  size_t First = X.Object == None ? 1 : 0;
+  const ir::Expr *Dim = X.Args.size() > First ? &expr(P.unconverted(X.Args[First])) : nullptr;
+  bool Along = !Dim || (Dim->Kind == ExprKind::Literal && Dim->Name == "0");
+  if (Along && llvm::is_contained(Over, Name))
+    return "this is of each rank's own examples, not of the batch";
+  if (!Along || (Name != "cat" && Name != "concat" && Name != "concatenate"))
+    return "";
+  bool Listed = false; // `{views, views}`: as many of each example
+  if (X.Object == None && !X.Args.empty())
+    P.forEachExpr(X.Args[0], [&](ir::ExprId E) { Listed |= expr(E).Kind == ExprKind::List; });
+  bool Rows = !Listed; // `list.push_back(example.data.unsqueeze(0))`
+  P.forEachExprIn(Collation.Body, [&](ir::ExprId E) {
+    StringRef Made = StringRef(expr(E).Name).rsplit("::").second;
+    Rows &= Made != "unsqueeze" && Made != "unsqueeze_" && Made != "view" && Made != "reshape";
+  });
+  return Rows ? "this joins the rows of the examples; ranks are weighed by examples, so a mean over the rows is the "
+                "same "
+                "only if every example brings as many (else pass the number of rows to `backward` as the weight)"
+              : "";
+}
+
+/// Whether a function makes a batch of examples that it is given.
+static bool collates(const Program &P, const ir::Function &Fn) {
+  if ((Fn.Name != "apply_batch" && Fn.Name != "get_batch" && Fn.Name != "operator()") || Fn.Params.empty())
+    return false;
+  StringRef Given = P.Code.typeOf(Fn.Params[0]).Name;
+  return Given.starts_with("std::vector<") || Given.contains("ArrayRef<");
+}
+
+/// A collation that pads to a length which it finds among its examples, or orders them: `longest = std::max(longest,
+/// x.size(0))`, `pad(x, {0, longest - x.size(0)})`. Where rows of all ranks are brought together, they don't fit then.
+void Deriver::padsByHand(ir::FuncId Fn) {
+  const ir::Function &Collation = P.Code.Functions[Fn];
+  if (!collates(P, Collation))
+    return;
+  const bool Together =
+      llvm::any_of(F.Coercions, [](const auto &How) { return How.second == "all-gather" || How.second == "gather"; });
+  ir::ExprId Sorts = None;
+  std::set<ir::VarId> Longest, OfFirst; // of the first example: the longest, if they are padded to it
+  auto Finds = [&](ir::VarId Var, ir::ExprId From) {
+    if (Var == None || From == None || P.Code.typeOf(Var).Kind != TypeKind::Integer)
+      return;
+    bool Size = false, Largest = false, First = false;
+    P.forEachExpr(From, [&](ir::ExprId E) {
+      StringRef Name = StringRef(expr(E).Name).rsplit("::").second;
+      Size |= Name == "size" || Name == "numel" || Name == "length";
+      Largest |= StringRef(expr(E).Name).starts_with("std::max");
+      First |= Name == "front" || Name == "back";
+    });
+    if (Largest)
+      Longest.insert(Var);
+    if (First && Size)
+      OfFirst.insert(Var);
+  };
+  P.forEachExprIn(Collation.Body, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    if (X.Kind == ExprKind::Assign && X.Args[0] != None)
+      Finds(expr(P.unconverted(X.Args[0])).Var, X.Args[1]);
+    if (StringRef(X.Name) == "std::sort" || StringRef(X.Name) == "std::stable_sort")
+      Sorts = E;
+  });
+  P.forEachStmt(Collation.Body, [&](ir::StmtId S) {
+    const ir::Stmt &X = P.Code.Stmts[S];
+    if (X.Kind == StmtKind::Decl)
+      Finds(X.Var, X.Value);
+    if (X.Kind == StmtKind::If && !X.Children.empty()) // `if (length > longest) longest = length;`
+      P.forEachExprIn(X.Children[0], [&](ir::ExprId E) {
+        const ir::VarId Set = expr(E).Kind == ExprKind::Assign ? expr(P.unconverted(expr(E).Args[0])).Var : None;
+        if (Set != None && P.Code.typeOf(Set).Kind == TypeKind::Integer)
+          P.forEachExpr(X.Value, [&](ir::ExprId Compared) {
+            if (expr(Compared).Var == Set)
+              Longest.insert(Set);
+          });
+      });
+  });
+  auto Refuse = [&](ir::ExprId E, const char *What) {
+    Fact A = factAt("ambiguous-placement", "place", E);
+    A.Texts["what"] = What;
+    Out.add(std::move(A));
+  };
+  bool Pads = false;
+  P.forEachExprIn(Collation.Body, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    static const char *const Made[] = {"pad",  "constant_pad_nd", "zeros",     "full",
+                                       "ones", "empty",           "new_zeros", "new_full"};
+    if (X.Kind != ExprKind::Call || Pads || !llvm::is_contained(Made, Name))
+      return;
+    for (ir::ExprId Arg : X.Args)
+      P.forEachExpr(Arg, [&](ir::ExprId Sub) {
+        Pads |= Longest.count(expr(Sub).Var) != 0 || (Name.contains("pad") && OfFirst.count(expr(Sub).Var) != 0);
+      });
+    if (!Pads)
+      return;
+    if (Together)
+      Refuse(E, "is as wide as the longest of this rank's examples, and rows of all ranks are brought together: they "
+                "need one width; pad to one that holds for all batches");
+    Fact C = factAt("collation", "place", E);
+    C.Texts["what"] = "each rank pads its own examples to the longest of them; a mean over all positions has another "
+                      "denominator, unless a mask leaves the padding out";
+    Out.add(std::move(C));
+  });
+  if (Sorts != None && Together)
+    Refuse(Sorts,
+           "is an order of this rank's examples alone, and rows of all ranks are brought together: they aren't in it "
+           "(`pack_padded_sequence` has `enforce_sorted = false` for that)");
+}
+
+} // namespace migrate
