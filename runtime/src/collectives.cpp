@@ -259,7 +259,7 @@ torch::Tensor own_rows(const torch::Tensor& whole) {
   TORCH_CHECK(whole.dim() > 0 && whole.size(0) == rows, "[accelerate] rank ", rank(),
               ": own_rows() takes a tensor with the ", rows, " rows of the global batch, or one, and this one is ",
               whole.sizes());
-  return whole.narrow(0, s.training_slice.begin, s.training_slice.rows).clone();
+  return whole.narrow(0, s.training_slice.begin, s.training_slice.rows);
 }
 
 torch::Tensor global_like(const torch::Tensor& x) {

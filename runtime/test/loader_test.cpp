@@ -198,6 +198,11 @@ TEST(Loader, DrawsForRowsAreTheSingleProcesses) {
     EXPECT_EQ(whole.size(0), accelerator.global_rows(rows));
     EXPECT_TRUE(torch::equal(whole, at::randn({whole.size(0), 2}, before, at::TensorOptions())));
 
+    const auto buffer = torch::zeros({whole.size(0), 2});
+    accelerator.own_rows(buffer).copy_(own);
+    EXPECT_TRUE(torch::equal(accelerator.own_rows(buffer), own));
+    EXPECT_EQ(buffer.count_nonzero().item<int64_t>(), 2 * rows);
+
     // A rank's only row is no batch of one row.
     const auto squeezed = accelerator.squeeze(torch::ones({rows, 1, 3, 1}));
     EXPECT_EQ(squeezed.sizes(), whole.size(0) == 1 ? std::vector<int64_t>{3} : (std::vector<int64_t>{rows, 3}));

@@ -265,7 +265,10 @@ Value Interpreter::eval(ir::ExprId E) {
     if (Recording)
       Out.Cuts[E] = Cuts[E];
   }
-  if (OwnRows.count(E) && V.replicated()) {
+  if (V.Why == AmongOthers && P.Code.Exprs[E].Kind != ExprKind::Call && OwnRows.count(E) == 0 &&
+      llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows; }))
+    Restart |= OwnRows.insert(E).second;
+  if (OwnRows.count(E) && (V.replicated() || V.Why == AmongOthers)) {
     int8_t Rank = V.Rank;
     V = Value::sharded(0, E);
     V.setRank(Rank);
@@ -353,7 +356,12 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       }
     }
     if (std::optional<Location> L = named(E)) {
-      Value V = read(*L, E);
+      // `in.x->sum()` of a pointer to a tensor
+      const auto To = holdsAddress(*L) ? PointsTo.find(*L) : PointsTo.end();
+      const bool Tensor =
+          To != PointsTo.end() &&
+          P.Code.typeOf(To->second.Path.empty() ? To->second.Root : To->second.Path.back()).Kind == TypeKind::Tensor;
+      Value V = read(Tensor ? To->second : *L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
       // The key of a map of sums: no text is a part of one.

@@ -136,6 +136,7 @@ private:
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
+  std::optional<bool> given(ir::ExprId Condition);
   void begins(ir::VarId V);
   bool leavesStep(ir::StmtId S) const;
   bool leavesLoops(ir::StmtId S, const Loop &Around) const;
@@ -198,6 +199,8 @@ private:
   std::optional<Location> named(ir::ExprId E);
   Value read(const Location &L, ir::ExprId E);
   void write(const Location &L, Value V, ir::ExprId From);
+  std::vector<std::pair<std::vector<ir::VarId>, Location>> referencesIn(const Location &Object) const;
+  void takeReferences(const Location &To, ir::ExprId From);
   State fieldsOf(ir::ExprId E);
   void takeFields(const Location &To, const State &Fields);
   void forget(const Location &L);
@@ -330,6 +333,7 @@ private:
   void keepCopies(ir::StmtId Id);
   bool takesOwn(ir::ExprId E, const Value &Into);
   bool keepsRows(ir::ExprId From, const Value &V);
+  bool intoWhole(ir::ExprId E, ir::ExprId Target);
   bool keepsInPart(ir::ExprId To, ir::ExprId From, const Value &V);
   void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);

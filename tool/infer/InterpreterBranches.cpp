@@ -99,6 +99,34 @@ void Interpreter::sumsOfParts(const State &A, const State &B) {
   }
 }
 
+/// Whether a parameter was given something: `if (!action.defined()) action = …` of a function that samples for some
+/// callers and looks at what others have sampled. None where that isn't known.
+std::optional<bool> Interpreter::given(ir::ExprId Condition) {
+  Condition = P.unconverted(Condition);
+  const ir::Expr &X = P.Code.Exprs[Condition];
+  if (X.Kind == ExprKind::Unary && X.Name == "!") {
+    const std::optional<bool> Given = given(X.Args[0]);
+    return Given ? std::optional(!*Given) : std::nullopt;
+  }
+  if (X.Kind != ExprKind::Call || X.Object == None ||
+      (!llvm::StringRef(X.Name).ends_with("::defined") && !llvm::StringRef(X.Name).ends_with("::has_value")))
+    return std::nullopt;
+  const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+  if (Of.Kind != ExprKind::Ref || Of.Var == None || !P.Code.Vars[Of.Var].Param ||
+      !llvm::StringRef(P.Code.type(P.unconverted(X.Object)).Name).contains("at::Tensor"))
+    return std::nullopt;
+  const ir::Function &Fn = P.Code.Functions[Frames.back().Function];
+  const size_t I = llvm::find(Fn.Params, Of.Var) - Fn.Params.begin();
+  if (I >= Frames.back().Args.size())
+    return std::nullopt;
+  // A gradient may not be there.
+  const bool Gradient = llvm::StringRef(P.Code.Exprs[P.unconverted(Frames.back().Args[I])].Name).contains("grad");
+  const Value V = eval(X.Object);
+  if (V.Nothing)
+    return false;
+  return V.MayLack || Gradient || V.Kind == Placement::Unknown ? std::nullopt : std::optional(true);
+}
+
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
   if (failStop(Then) && !matters(Else)) {
@@ -110,6 +138,10 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     return;
   }
   Value C = eval(S.Value);
+  if (const std::optional<bool> Known = given(S.Value)) {
+    exec(*Known ? Then : Else);
+    return;
+  }
   bool Agreed = C.outside() && (FilesDecide || R.reachesBackward(Id) || leavesStep(Id) || sets(Id));
   if (Agreed)
     agree(S.Value, C);

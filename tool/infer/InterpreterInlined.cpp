@@ -156,6 +156,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     } else {
       Current[Location{V, {}}] = Values[I];
       takeFields(Location{V, {}}, fieldsOf(X.Args[I]));
+      takeReferences(Location{V, {}}, X.Args[I]);
       const ir::Type &T = P.Code.typeOf(V);
       if (T.Reference && !T.Const && P.Code.Exprs[X.Args[I]].Kind == ExprKind::Call)
         Elsewhere.insert(V);
@@ -196,6 +197,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
         V = Value::of(Placement::Zero, Init);
       Current[L] = V;
       takeFields(L, fieldsOf(Init));
+      takeReferences(L, Init);
     } else {
       eval(Init);
     }

@@ -350,9 +350,36 @@ Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
     if (Path.size() >= L->Path.size() && std::equal(L->Path.begin(), L->Path.end(), Path.begin()))
       Found[Location{None, {Path.begin() + L->Path.size(), Path.end()}}] = It->second;
   }
+  for (const auto &[Path, Target] : referencesIn(*L)) // as they are now
+    if (Location Field{None, Path}; !Found.count(Field))
+      Found[Field] = read(Target, E);
   if (Found.size() == Found.count(Location{None, {}})) // no fields
     Found.clear();
   return Found;
+}
+
+/// The references and pointers in an object, by their path in it, and what they name.
+std::vector<std::pair<std::vector<ir::VarId>, Location>> Interpreter::referencesIn(const Location &Object) const {
+  std::vector<std::pair<std::vector<ir::VarId>, Location>> Found;
+  for (auto It = PointsTo.lower_bound(Object); It != PointsTo.end() && It->first.Root == Object.Root; ++It) {
+    const std::vector<ir::VarId> &Path = It->first.Path;
+    if (Path.size() > Object.Path.size() && std::equal(Object.Path.begin(), Object.Path.end(), Path.begin()))
+      Found.push_back({{Path.begin() + Object.Path.size(), Path.end()}, It->second});
+  }
+  return Found;
+}
+
+/// Has the references in a copy of an object name what they name in it.
+void Interpreter::takeReferences(const Location &To, ir::ExprId From) {
+  From = P.unconverted(From);
+  if (From == None || P.Code.type(From).Kind != TypeKind::Unknown || ofContainer(From) || isPart(From))
+    return;
+  if (std::optional<Location> L = lvalue(From); L && L->Root != To.Root)
+    for (auto &[Path, Target] : referencesIn(*L)) {
+      Location Field = To;
+      Field.Path.insert(Field.Path.end(), Path.begin(), Path.end());
+      PointsTo.insert_or_assign(Field, Target);
+    }
 }
 
 /// Has a copy of an object the same in its fields.
@@ -589,6 +616,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     eval(To);
   write(*L, V, Part ? None : From); // no more than a part was made of that
   takeFields(*L, Fields);
+  if (From != None && !Part && !ofContainer(To) && Divergent == 0)
+    takeReferences(*L, From);
   if (Within)
     wroteInto(To, Written, E);
   return V;

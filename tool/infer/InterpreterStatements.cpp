@@ -178,6 +178,9 @@ void Interpreter::exec(ir::StmtId Id) {
         if (It->first.Path.size() > L->Path.size() &&
             std::equal(L->Path.begin(), L->Path.end(), It->first.Path.begin()))
           Fields[Location{None, {It->first.Path.begin() + L->Path.size(), It->first.Path.end()}}] = It->second;
+    if (L)
+      for (const auto &[Path, Target] : referencesIn(*L))
+        Fields.emplace(Location{None, Path}, read(Target, S.Value));
     if (F.Returned) {
       const bool Same = Fields.size() == F.Fields.size() &&
                         llvm::all_of(Fields, [&](const auto &Field) { return F.Fields.count(Field.first) != 0; });
@@ -310,6 +313,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   Made.AssignedBy = Init;
   Current[Location{V, {}}] = Made;
   takeFields(Location{V, {}}, fieldsOf(Init));
+  takeReferences(Location{V, {}}, Init);
   ir::ExprId Call = Init;
   while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1 &&
          P.Code.Exprs[Call].Var == None)

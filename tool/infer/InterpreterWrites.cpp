@@ -67,6 +67,32 @@ static bool changesAgain(StringRef Name) {
   return llvm::is_contained(Again, Name);
 }
 
+/// Rows of this rank's that are written into a whole tensor, through a view of it: `input.copy_(batch.data)`,
+/// `padded.slice(0, 0, n).copy_(x)`. At their places, `accelerator.own_rows(input)`, they can be read there again.
+bool Interpreter::intoWhole(ir::ExprId E, ir::ExprId Target) {
+  ir::ExprId Root = P.unconverted(Target);
+  bool Own = OwnRows.count(Target) != 0 || OwnRows.count(Root) != 0;
+  while (!named(Root)) {
+    const ir::Expr &X = P.Code.Exprs[Root];
+    if (X.Object == None || Cuts.count(Root) ||
+        !(X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && isView(X.Name))))
+      return false;
+    Root = P.unconverted(X.Object);
+    Own |= OwnRows.count(Root) != 0;
+  }
+  const Location L = *named(Root);
+  const Value Whole = read(L, Root);
+  if (!Own && (Root == P.unconverted(Target) || !Whole.replicated()))
+    return false;
+  if (!Whole.replicated() && Whole.Why != AmongOthers)
+    return false;
+  Value Mixed = Value::unknown(Own ? AmongOthers : "is written in part with this rank's rows", E);
+  Mixed.Rows = Whole.Rows;
+  Mixed.takeRank(Whole);
+  write(L, Mixed, None);
+  return true;
+}
+
 /// What an operation in place has made of its object.
 void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                             const Value &Made) {
@@ -75,6 +101,8 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
   if ((Made.Kind == Placement::Own || Made.replicated()) && isOwnRow(X.Object))
     return;
   if (X.Name == "at::Tensor::copy_" && In.Exprs.size() > 1 && keepsInPart(X.Object, In.Exprs[1], In.Values[1]))
+    return;
+  if (Made.Kind == Placement::Sharded && !Last[X.Object].replicated() && intoWhole(E, X.Object))
     return;
   Value Result = Made;
   if (changesAgain(X.Name)) {

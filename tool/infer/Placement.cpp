@@ -109,6 +109,7 @@ Value join(const Value &A, const Value &B) {
     return agreed(A, B);
   Value V = A.Kind == B.Kind ? agreed(joinPlacements(A, B), B) : joinPlacements(A, B);
   V.Nothing = A.Nothing && B.Nothing;
+  V.MayLack = A.MayLack || B.MayLack || A.Nothing != B.Nothing;
   addFuncs(V, A);
   addFuncs(V, B);
   if (A.Kind == Placement::Zero || B.Kind == Placement::Zero)

@@ -53,6 +53,9 @@ constexpr const char *OfThisRank = "tells the ranks apart";
 /// Why it isn't known what a variable is that some ranks alone set.
 constexpr const char *SetApart = "is set under a condition that differs between ranks";
 
+/// Of a whole tensor into which a rank has written its rows, at their places.
+constexpr const char *AmongOthers = "holds this rank's rows among others that are no longer right";
+
 struct Value {
   Placement Kind = Placement::Replicated;
   Placement Was = Placement::Replicated; ///< of Escaped
@@ -75,6 +78,7 @@ struct Value {
   bool Trained = false;                  ///< whole, and computed with a model's parameters
   bool AllRows = false;                  ///< whole, and made of rows that were brought together
   bool Nothing = false;                  ///< of Zero: an optional that holds nothing, an undefined tensor
+  bool MayLack = false;                  ///< on some ways nothing
   uint32_t Picked = 0;              ///< Sharded, Extent: a name for the mask that picked its rows; 0: all of a batch's
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
@@ -157,7 +161,7 @@ struct Value {
            Woven == O.Woven && Earlier == O.Earlier && Fresh == O.Fresh && Batch == O.Batch && Trained == O.Trained &&
            AllRows == O.AllRows && Rows == O.Rows && Edges == O.Edges && Equal == O.Equal && Noisy == O.Noisy &&
            Choice == O.Choice && Largest == O.Largest && Running == O.Running && Listed == O.Listed &&
-           Picked == O.Picked && Nothing == O.Nothing && Funcs == O.Funcs;
+           Picked == O.Picked && Nothing == O.Nothing && MayLack == O.MayLack && Funcs == O.Funcs;
   }
 };
 

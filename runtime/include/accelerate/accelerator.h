@@ -410,7 +410,8 @@ class ACCELERATE_API Accelerator : public Project {
   }
 
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. A single row, which
-  /// is broadcast along the batch, stays. Alone: the argument. Throws if it has another number of rows.
+  /// is broadcast along the batch, stays. A view: what is written to it is written into `whole`, own_rows(buffer).copy_(x).
+  /// Alone: the argument. Throws if it has another number of rows.
   torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
 
   /// An uninitialised tensor of x's options and shape, but with the rows of the global batch in hand along dimension 0,
