@@ -147,6 +147,7 @@ private:
   bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
   void reduceAfter(ir::StmtId Loop, const State &Before);
   bool failStop(ir::StmtId S) const;
+  bool endsJob(ir::StmtId Handler) const;
   bool matters(ir::StmtId S) const;
   State joined(const State &A, const State &B) const;
   bool sameState(const State &A, const State &B) const;

@@ -28,6 +28,20 @@ bool Interpreter::failStop(ir::StmtId S) const {
   return false;
 }
 
+/// Whether a handler ends the job: by what does so anyway, or a `return 1;` of `main`.
+bool Interpreter::endsJob(ir::StmtId Handler) const {
+  if (Handler == None)
+    return false;
+  const ir::Stmt &X = P.Code.Stmts[Handler];
+  if (X.Kind == StmtKind::Block && !X.Children.empty())
+    return endsJob(X.Children.back());
+  if (X.Kind == StmtKind::Return && X.Value != None && Frames.back().Function == P.Main) {
+    const ir::Expr &Status = P.Code.Exprs[P.unconverted(X.Value)];
+    return (Status.Kind == ExprKind::Literal && Status.Name != "0") || Status.Kind == ExprKind::Unary; // `-1`
+  }
+  return failStop(Handler);
+}
+
 /// Whether ranks that disagree about running `S` would part ways: everything but work on this rank's own rows.
 bool Interpreter::matters(ir::StmtId S) const { return S != None && !failStop(S); }
 
@@ -65,9 +79,10 @@ bool Interpreter::sets(ir::StmtId S) const {
 
 void Interpreter::execTry(const ir::Stmt &S) {
   State Before = Current;
-  ++Tries;
+  const bool Goes = !llvm::all_of(llvm::drop_begin(S.Children), [&](ir::StmtId Handler) { return endsJob(Handler); });
+  Tries += Goes;
   exec(S.Children[0]);
-  --Tries;
+  Tries -= Goes;
   // A handler may run after any part of the body.
   State After = Dead ? Before : joined(Before, Current);
   bool BodyDead = std::exchange(Dead, false);

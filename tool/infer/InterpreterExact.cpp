@@ -189,7 +189,8 @@ void Interpreter::underRecomputed(Value &V) const {
 
 /// How a statement leaves what is around it.
 struct Interpreter::Jumps {
-  bool Function = false; ///< by `return`, or by an exception that is caught
+  bool Function = false; ///< by `return`
+  bool Try = false;      ///< by an exception, which may be caught further out
   bool Loop = false;     ///< by `break` or `continue`
 };
 
@@ -199,8 +200,8 @@ Interpreter::Jumps Interpreter::jumpsOf(ir::StmtId S) const {
     if (At == None || failStop(At))
       return;
     const ir::Stmt &X = P.Code.Stmts[At];
-    Found.Function |= X.Kind == StmtKind::Return || X.Kind == StmtKind::Goto ||
-                      (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+    Found.Function |= X.Kind == StmtKind::Return || X.Kind == StmtKind::Goto;
+    Found.Try |= X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr";
     Found.Loop |= (X.Kind == StmtKind::Break && !InLoop && !InSwitch) || (X.Kind == StmtKind::Continue && !InLoop);
     const bool Loops = X.Kind == StmtKind::Loop || X.Kind == StmtKind::RangeFor;
     for (ir::StmtId Child : X.Children)
@@ -214,7 +215,7 @@ Interpreter::Jumps Interpreter::jumpsOf(ir::StmtId S) const {
 bool Interpreter::behindMeets() {
   const ir::FuncId F = Frames.back().Function;
   ReturnsEarly.insert(F);
-  return Frames.size() == 1 || Tries > 0 || MeetsIn.count(F) || R.reachesBackward(P.Code.Functions[F].Body) ||
+  return Frames.size() == 1 || MeetsIn.count(F) || R.reachesBackward(P.Code.Functions[F].Body) ||
          llvm::any_of(Loops, [&](const Loop &L) { return L.Frame + 1 == Frames.size() && (L.Trains || L.Meets); });
 }
 
@@ -233,7 +234,8 @@ Interpreter::Loop *Interpreter::leftLoop() {
 /// The jumps of `S` out of what is around it: whether ranks that don't all make them would wait for each other.
 bool Interpreter::leavesOthers(ir::StmtId S) {
   const Jumps Of = jumpsOf(S);
-  bool Found = Of.Function && behindMeets();
+  bool Found = (Of.Function || Of.Try) && behindMeets();
+  Found |= Of.Try && Tries > 0;
   if (const Loop *L = Of.Loop ? leftLoop() : nullptr)
     Found |= L->Trains || L->Meets;
   return Found;
@@ -244,7 +246,7 @@ void Interpreter::leftBy(ir::StmtId S, const Value &C) {
   if (!C.recomputed())
     return;
   const Jumps Of = jumpsOf(S);
-  if (Of.Function)
+  if (Of.Function || Of.Try)
     Frames.back().LeftBy = C.Choice;
   if (Loop *L = Of.Loop ? leftLoop() : nullptr)
     L->LeftBy = C.Choice;
