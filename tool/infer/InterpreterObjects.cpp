@@ -1,0 +1,69 @@
+//===- InterpreterObjects.cpp - Copies of the project's own objects -------===//
+//
+// A copy of an object has what its fields hold, and its references and pointers name what the object's do.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include <algorithm>
+
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+/// What is known of an object of the project's and its fields one by one, where `E` is no more than its name.
+Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
+  State Found;
+  E = P.unconverted(E);
+  if (E == None || P.Code.type(E).Kind != TypeKind::Unknown)
+    return Found;
+  std::optional<Location> L = lvalue(E);
+  if (!L || ofContainer(E) || isPart(E))
+    return Found;
+  for (auto It = Current.lower_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It) {
+    const std::vector<ir::VarId> &Path = It->first.Path;
+    if (Path.size() >= L->Path.size() && std::equal(L->Path.begin(), L->Path.end(), Path.begin()))
+      Found[Location{None, {Path.begin() + L->Path.size(), Path.end()}}] = It->second;
+  }
+  for (const auto &[Path, Target] : referencesIn(*L)) // as they are now
+    if (Location Field{None, Path}; !Found.count(Field))
+      Found[Field] = read(Target, E);
+  if (Found.size() == Found.count(Location{None, {}})) // no fields
+    Found.clear();
+  return Found;
+}
+
+/// The references and pointers in an object, by their path in it, and what they name.
+std::vector<std::pair<std::vector<ir::VarId>, Location>> Interpreter::referencesIn(const Location &Object) const {
+  std::vector<std::pair<std::vector<ir::VarId>, Location>> Found;
+  for (auto It = PointsTo.lower_bound(Object); It != PointsTo.end() && It->first.Root == Object.Root; ++It) {
+    const std::vector<ir::VarId> &Path = It->first.Path;
+    if (Path.size() > Object.Path.size() && std::equal(Object.Path.begin(), Object.Path.end(), Path.begin()))
+      Found.push_back({{Path.begin() + Object.Path.size(), Path.end()}, It->second});
+  }
+  return Found;
+}
+
+/// Has the references in a copy of an object name what they name in it.
+void Interpreter::takeReferences(const Location &To, ir::ExprId From) {
+  From = P.unconverted(From);
+  if (From == None || P.Code.type(From).Kind != TypeKind::Unknown || ofContainer(From) || isPart(From))
+    return;
+  if (std::optional<Location> L = lvalue(From); L && L->Root != To.Root)
+    for (auto &[Path, Target] : referencesIn(*L)) {
+      Location Field = To;
+      Field.Path.insert(Field.Path.end(), Path.begin(), Path.end());
+      PointsTo.insert_or_assign(Field, Target);
+    }
+}
+
+/// Has a copy of an object the same in its fields.
+void Interpreter::takeFields(const Location &To, const State &Fields) {
+  for (const auto &[Field, V] : Fields) {
+    Location L = To;
+    L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
+    Current[L] = V;
+  }
+}
+
+} // namespace migrate
