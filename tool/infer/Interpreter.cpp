@@ -130,7 +130,7 @@ void Interpreter::once() {
   ChoiceLoop.clear();
   LeafGradients.clear();
   Assumption.clear();
-  Dead = false;
+  Dead = Read = false;
   Recording = true;
   if (P.Main == None)
     return;

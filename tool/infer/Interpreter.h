@@ -392,6 +392,7 @@ private:
   void agreeOnPath(ir::ExprId Path);
   void writesOutside(const ir::Expr &X);
   void readsOutside(const ir::Expr &X);
+  bool drawnByReaders(ir::ExprId E, const ir::Expr &X);
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
   void agree(ir::ExprId E, const Value &V);
 
@@ -538,18 +539,20 @@ private:
   std::vector<ir::FuncId> Stack;
   std::map<ir::FuncId, Value> Assumption; ///< what functions that call themselves return there
   int Depth = 0;
-  int OwnChoices = 0;                          ///< conditions of this rank's own batch around here
-  int Tries = 0;                               ///< try blocks around here
-  int Wholes = 0;                              ///< calls of `accelerator.whole` around here
-  int Threads = 0;                             ///< functions around here that another thread runs
-  int NoGrads = 0;                             ///< guards against gradients around here
-  int Meetings = 0;                            ///< how often ranks met so far
-  std::set<ir::ExprId> LeafGradients;          ///< of leaves that are whole so far, in steps that share
-  std::vector<ir::ExprId> RecomputedChoices;   ///< of the conditions around here that ranks haven't agreed on
-  std::map<ir::ExprId, ir::StmtId> ChoiceLoop; ///< `Value::Choice`, with the loop around it
-  int Divergent = 0;                           ///< how many conditions around here differ between ranks
-  int ByRank = 0;                              ///< how many of them ask for the rank
-  bool Globals = false;                        ///< what runs before `main`
+  int OwnChoices = 0;                               ///< conditions of this rank's own batch around here
+  int Tries = 0;                                    ///< try blocks around here
+  int Wholes = 0;                                   ///< calls of `accelerator.whole` around here
+  int Threads = 0;                                  ///< functions around here that another thread runs
+  int NoGrads = 0;                                  ///< guards against gradients around here
+  int Meetings = 0;                                 ///< how often ranks met so far
+  std::set<ir::ExprId> LeafGradients;               ///< of leaves that are whole so far, in steps that share
+  std::vector<ir::ExprId> RecomputedChoices;        ///< of the conditions around here that ranks haven't agreed on
+  std::map<ir::ExprId, ir::StmtId> ChoiceLoop;      ///< `Value::Choice`, with the loop around it
+  int Divergent = 0;                                ///< how many conditions around here differ between ranks
+  int ByRank = 0;                                   ///< how many of them ask for the rank
+  bool Globals = false;                             ///< what runs before `main`
+  bool Read = false;                                ///< a loader has handed out batches
+  std::optional<std::set<ir::VarId>> ReaderEngines; ///< generators that data are read with; None: the C library's
   bool Dead = false, Recording = true, Restart = false, LoopCondition = false;
   std::map<ir::ExprId, Value> Standing; ///< values that stand for what expressions hold, in modules of containers
   uint64_t Steps = 0;                   ///< of all rounds

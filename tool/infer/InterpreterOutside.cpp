@@ -275,8 +275,37 @@ void Interpreter::readsOutside(const ir::Expr &X) {
 }
 
 /// Follows what comes from outside through expressions, to the seeds of generators.
+/// Whether a generator is one that data sets or transforms draw from, too, once they have been read from: each rank has
+/// drawn for its own rows, so that what it gives next is another number on each.
+bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
+  auto Shared = [](StringRef Name) { return Name == "rand" || Name == "std::rand" || Name == "random"; };
+  auto Named = [&](const ir::Expr &Y, const ir::Type &T) {
+    return (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var != None && isEngine(T.Name) &&
+           (P.Code.Vars[Y.Var].Global || P.Code.Vars[Y.Var].Field);
+  };
+  if (!Read || (!Shared(X.Name) && !Named(X, P.Code.type(E))) || ofLoaders(Frames.back().Function))
+    return false;
+  if (!ReaderEngines) {
+    ReaderEngines.emplace();
+    for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+      if (ofLoaders(F))
+        P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Sub) {
+          const ir::Expr &Y = P.Code.Exprs[Sub];
+          if (Shared(Y.Name))
+            ReaderEngines->insert(None);
+          if (Named(Y, P.Code.type(Sub)))
+            ReaderEngines->insert(Y.Var);
+        });
+  }
+  return ReaderEngines->count(Shared(X.Name) ? None : X.Var) != 0;
+}
+
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
+  if (drawnByReaders(E, X)) {
+    V.Equal = Strength::Outside;
+    return;
+  }
   if (X.Kind == ExprKind::Call && (isOutside(X.Name) || isQuery(X.Name))) {
     V.Equal = Strength::Outside;
     for (ir::ExprId Arg : X.Args) // `gettimeofday(&now, nullptr)`, `gethostname(name, sizeof name)`
@@ -312,6 +341,8 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     ir::ExprId Engine = X.Args.empty() ? None : X.Args.back();
     if (Engine != None && StringRef(P.Code.type(Engine).Name).contains("random_device"))
       note("outside-entropy", E, V, "takes its order from the system's entropy");
+    else if (Engine != None && Last[Engine].outside())
+      note("outside-entropy", E, V, "takes its order from a generator that each rank has drawn from for its own rows");
   }
   // `std::generate(bits.begin(), bits.end(), std::ref(device))`
   if (StringRef(X.Name).starts_with("std::generate") && X.Args.size() > 1)

@@ -453,6 +453,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
     }
   }
   Meetings += L.Loader != None;
+  Read |= L.Loader != None;
   if (CutLoops.count(Id) && L.Loader == None)
     L.Mode = LoopMode::Rows;
   else if (L.Loader == None && folds(Id, L))
