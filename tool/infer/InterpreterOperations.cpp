@@ -98,7 +98,11 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     for (ir::ExprId Operand : In.Exprs)
       if (Value Size = Last[Operand]; Size.Choice != None || P.Code.type(Operand).Kind == TypeKind::Integer)
         agreeOnChoice(Operand, Size);
+  const bool Counts = Result.Kind == Placement::Extent;
   ofItsStep(In.Values, Result);
+  if (Counts && Result.Kind == Placement::Unknown) // of which the others may have had another number
+    note("ambiguous-placement", E, Result,
+         "counts this rank's rows of an earlier step; keep the number of all rows, `x.size(0)`, beside the state");
   Result.Batch = None;
   Result.Iterator = false;
   if (Into && Result.replicated()) { // `w.sub_(rate * w.grad())` is the model's as before
@@ -121,10 +125,8 @@ void Interpreter::ofItsStep(llvm::ArrayRef<Value> Operands, Value &Result) {
         break;
     }
   Result.Earlier = Earlier && Result.Kind == Placement::Sharded;
-  if (Earlier && Result.reducible()) {
-    Result.Was = Result.Kind;
-    Result.Kind = Placement::Escaped;
-  }
+  if (Earlier && Result.reducible())
+    Result = Value::unknown("is made of an earlier step's rows", Result.Source);
 }
 
 Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
