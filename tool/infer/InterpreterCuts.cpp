@@ -274,20 +274,14 @@ bool Interpreter::cutBatch(const Value &V) {
       Derivatives.value_or(false) && llvm::any_of(V.Edges, [&](const Edge &E) { return E.Sure && Made(E); });
   // Beside a batch of this loop's steps, what an outer loop made of others may stay whole: a game that is replayed.
   const Loop *Step = stepLoop();
-  std::set<uint32_t> Rows;
-  bool Inner = false;
-  for (const Edge &E : V.Edges)
-    if (E.Sure && (Made(E) || !OwnBatch)) {
-      Rows.insert(E.Rows);
-      Inner |= Step && E.Loop == Step->Statement;
-    }
+  auto IsBatch = [&](const Edge &E) { return E.Sure && (Made(E) || !OwnBatch); };
+  const bool Inner =
+      Step && llvm::any_of(V.Edges, [&](const Edge &E) { return IsBatch(E) && E.Loop == Step->Statement; });
   auto Outer = [&](const Edge &E) { return Inner && E.Loop != Step->Statement; };
-  if (Inner) {
-    Rows.clear();
-    for (const Edge &E : V.Edges)
-      if (E.Sure && (Made(E) || !OwnBatch) && !Outer(E))
-        Rows.insert(E.Rows);
-  }
+  std::set<uint32_t> Rows;
+  for (const Edge &E : V.Edges)
+    if (IsBatch(E) && !Outer(E))
+      Rows.insert(E.Rows);
   bool Any = false;
   for (const Edge &E : V.Edges) {
     if (Outer(E) && !Rows.count(E.Rows))

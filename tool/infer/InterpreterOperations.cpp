@@ -180,13 +180,10 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
           return V;
   Dimensions Dims = dimensions(Row, Args, In.Exprs.empty() ? None : In.Exprs[0]);
-  if (optionGiven(Row.DropsOut, X, In))
-    dropsOut(E,
-             *llvm::max_element(Values,
-                                [](const Value &A, const Value &B) { // of the rows, if there are any
-                                  return A.Kind != Placement::Sharded && B.Kind == Placement::Sharded;
-                                }),
-             Result);
+  if (optionGiven(Row.DropsOut, X, In)) { // of the rows, if there are any
+    auto Rows = llvm::find_if(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
+    dropsOut(E, Rows == Values.end() ? Values.front() : *Rows, Result);
+  }
   if (AnyLocal && optionGiven(Row.KeepsStatistics, X, In))
     note("batch-statistics", E, First, "keeps running statistics of this rank's rows, not of the global batch");
   if (AnyLocal && optionGiven(Row.WritesWeight, X, In))

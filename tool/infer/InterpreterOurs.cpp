@@ -34,23 +34,22 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args)
       if (std::optional<Location> L = lvalue(Arg))
         write(*L, Value::of(Placement::Replicated, Arg), Arg);
+  auto Runs = [&](const Value &Function) { // without arguments
+    ir::Expr Body = X;
+    Body.Args.clear();
+    return anyOf(E, Body, Function.Funcs, Frames.back().This);
+  };
   if (Name == "whole" && !Args.empty() && !Args[0].Funcs.empty()) {
-    ir::Expr Compute = X;
-    Compute.Args.clear();
-    ++Wholes;
-    Value V = anyOf(E, Compute, Args[0].Funcs, Frames.back().This);
-    --Wholes;
-    return V;
+    llvm::SaveAndRestore Whole(Wholes, Wholes + 1);
+    return Runs(Args[0]);
   }
   static const char *const OnSome[] = {"on_main_process", "on_local_main_process", "on_last_process", "on_process",
                                        "once"};
   if (llvm::is_contained(OnSome, Name))
     for (const Value &Function : Args)
       if (!Function.Funcs.empty()) {
-        ir::Expr Body = X;
-        Body.Args.clear();
         llvm::SaveAndRestore Apart(Divergent, Divergent + 1), Chosen(ByRank, ByRank + 1);
-        anyOf(E, Body, Function.Funcs, Frames.back().This);
+        Runs(Function);
         break;
       }
   if (Wholes > 0 && !Args.empty() &&

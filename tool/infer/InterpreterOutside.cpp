@@ -274,16 +274,15 @@ void Interpreter::readsOutside(const ir::Expr &X) {
   }
 }
 
-/// Follows what comes from outside through expressions, to the seeds of generators.
 /// Whether a generator is one that data sets or transforms draw from, too, once they have been read from: each rank has
 /// drawn for its own rows, so that what it gives next is another number on each.
 bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
   auto Shared = [](StringRef Name) { return Name == "rand" || Name == "std::rand" || Name == "random"; };
   auto Named = [&](const ir::Expr &Y, const ir::Type &T) {
-    return (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var != None && isEngine(T.Name) &&
-           (P.Code.Vars[Y.Var].Global || P.Code.Vars[Y.Var].Field);
+    return (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var != None &&
+           (P.Code.Vars[Y.Var].Global || P.Code.Vars[Y.Var].Field) && isEngine(T.Name);
   };
-  if (!Read || (!Shared(X.Name) && !Named(X, P.Code.type(E))) || ofLoaders(Frames.back().Function))
+  if (!Read)
     return false;
   if (!ReaderEngines) {
     ReaderEngines.emplace();
@@ -297,9 +296,11 @@ bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
             ReaderEngines->insert(Y.Var);
         });
   }
-  return ReaderEngines->count(Shared(X.Name) ? None : X.Var) != 0;
+  return !ReaderEngines->empty() && (Shared(X.Name) || Named(X, P.Code.type(E))) &&
+         ReaderEngines->count(Shared(X.Name) ? None : X.Var) != 0 && !ofLoaders(Frames.back().Function);
 }
 
+/// Follows what comes from outside through expressions, to the seeds of generators.
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
   if (drawnByReaders(E, X)) {

@@ -128,18 +128,30 @@ bool Deriver::isGet(ir::FuncId Fn) const {
          llvm::any_of(Get.Overrides, [](StringRef Usr) { return Usr.contains("@N@torch@N@data@N@datasets"); });
 }
 
+/// Whether a function has the name of one that makes a batch of examples.
+static bool isCollation(const ir::Function &Fn) {
+  return Fn.Name == "apply_batch" || Fn.Name == "get_batch" || Fn.Name == "operator()";
+}
+
+/// Whether it is given several.
+static bool collates(const Program &P, const ir::Function &Fn) {
+  if (!isCollation(Fn) || Fn.Params.empty())
+    return false;
+  StringRef Given = P.Code.typeOf(Fn.Params[0]).Name;
+  return Given.starts_with("std::vector<") || Given.contains("ArrayRef<");
+}
+
+static const char *const PadsToItsLongest =
+    "each rank pads its own examples to the longest of them; a mean over all positions has another denominator, unless "
+    "a mask leaves the padding out";
+
 /// What a call in a collation makes of a batch's examples together, or nothing.
 std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
   const ir::Function &Collation = P.Code.Functions[Fn];
-  bool Whole = Collation.Name == "apply_batch" || Collation.Name == "get_batch" || Collation.Name == "operator()";
   StringRef Name = X.Name;
-  if (!Whole || X.Kind != ExprKind::Call || Collation.Params.empty() || !Name.consume_front("at::"))
-    return Name == "torch::nn::utils::rnn::pad_sequence" && Whole
-               ? "each rank pads its own examples to the longest of them; a mean over all positions has another "
-                 "denominator, unless a mask leaves the padding out"
-               : "";
-  StringRef Given = P.Code.typeOf(Collation.Params[0]).Name;
-  if (!Given.starts_with("std::vector<") && !Given.contains("ArrayRef<")) // one example
+  if (Name == "torch::nn::utils::rnn::pad_sequence")
+    return isCollation(Collation) ? PadsToItsLongest : "";
+  if (X.Kind != ExprKind::Call || !Name.consume_front("at::") || !collates(P, Collation))
     return "";
   Name.consume_front("Tensor::");
   static const char *const Over[] = {"mean", "std",  "var",    "sum",      "max",      "min",  "amax",
@@ -163,14 +175,6 @@ std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
                 "same "
                 "only if every example brings as many (else pass the number of rows to `backward` as the weight)"
               : "";
-}
-
-/// Whether a function makes a batch of examples that it is given.
-static bool collates(const Program &P, const ir::Function &Fn) {
-  if ((Fn.Name != "apply_batch" && Fn.Name != "get_batch" && Fn.Name != "operator()") || Fn.Params.empty())
-    return false;
-  StringRef Given = P.Code.typeOf(Fn.Params[0]).Name;
-  return Given.starts_with("std::vector<") || Given.contains("ArrayRef<");
 }
 
 /// A collation that pads to a length which it finds among its examples, or orders them: `longest = std::max(longest,
@@ -242,8 +246,7 @@ void Deriver::padsByHand(ir::FuncId Fn) {
       Refuse(E, "is as wide as the longest of this rank's examples, and rows of all ranks are brought together: they "
                 "need one width; pad to one that holds for all batches");
     Fact C = factAt("collation", "place", E);
-    C.Texts["what"] = "each rank pads its own examples to the longest of them; a mean over all positions has another "
-                      "denominator, unless a mask leaves the padding out";
+    C.Texts["what"] = PadsToItsLongest;
     Out.add(std::move(C));
   });
   if (Sorts != None && Together)
