@@ -249,59 +249,50 @@ void set_state_of(at::Generator generator, const at::Tensor& bytes) {
 
 at::Device current_cuda_device() { return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getDevice(); }
 
-/// LibTorch's own implementation of a dropout operator, inside this rank's stream; in what every rank computes whole, in
-/// the stream that they have in common.
-template <at::Tensor (*dropout)(const at::Tensor&, double, bool)>
-at::Tensor separated(const at::Tensor& x, double p, bool train) {
-  if (!train || p == 0 || state().wholes > 0) {
-    return dropout(x, p, train);
+/// What LibTorch computes with numbers drawn for `x` comes from this rank's stream; in what every rank computes whole,
+/// from the one that they have in common.
+template <typename Native>
+decltype(auto) in_own_stream(bool draws, const at::Tensor& x, Native native) {
+  if (!draws || state().wholes > 0) {
+    return native();
   }
   OwnRandomStream cpu;
   OwnCudaStream cuda(x);
-  return dropout(x, p, train);
+  return native();
 }
 
-template <at::Tensor& (*dropout)(at::Tensor&, double, bool)>
-at::Tensor& separated_in_place(at::Tensor& x, double p, bool train) {
-  if (!train || p == 0 || state().wholes > 0) {
-    return dropout(x, p, train);
-  }
-  OwnRandomStream cpu;
-  OwnCudaStream cuda(x);
-  return dropout(x, p, train);
-}
+/// LibTorch's own implementation of an operator that draws, out of place or in place.
+template <auto native>
+struct Separated;
 
-at::Tensor separated_rrelu(const at::Tensor& x, const at::Scalar& lower, const at::Scalar& upper, bool train,
-                           std::optional<at::Generator> generator) {
-  if (!train || generator || state().wholes > 0) {
-    return at::native::rrelu(x, lower, upper, train, std::move(generator));
+template <typename R, typename X, R (*dropout)(X, double, bool)>
+struct Separated<dropout> {
+  static R call(X x, double p, bool train) {
+    return in_own_stream(train && p != 0, x, [&]() -> R { return dropout(x, p, train); });
   }
-  OwnRandomStream cpu;
-  OwnCudaStream cuda(x);
-  return at::native::rrelu(x, lower, upper, train, std::nullopt);
-}
+};
 
-at::Tensor& separated_rrelu_in_place(at::Tensor& x, const at::Scalar& lower, const at::Scalar& upper, bool train,
-                                     std::optional<at::Generator> generator) {
-  if (!train || generator || state().wholes > 0) {
-    return at::native::rrelu_(x, lower, upper, train, std::move(generator));
+template <typename R, typename X,
+          R (*rrelu)(X, const at::Scalar&, const at::Scalar&, bool, std::optional<at::Generator>)>
+struct Separated<rrelu> {
+  static R call(X x, const at::Scalar& lower, const at::Scalar& upper, bool train,
+                std::optional<at::Generator> generator) {
+    return in_own_stream(train && !generator, x,
+                         [&]() -> R { return rrelu(x, lower, upper, train, std::move(generator)); });
   }
-  OwnRandomStream cpu;
-  OwnCudaStream cuda(x);
-  return at::native::rrelu_(x, lower, upper, train, std::nullopt);
-}
+};
 
 void add_kernels(torch::Library& library) {
-  library.impl("rrelu", TORCH_FN(separated_rrelu));
-  library.impl("rrelu_", TORCH_FN(separated_rrelu_in_place));
-  library.impl("dropout", TORCH_FN(separated<&at::native::dropout>));
-  library.impl("dropout_", TORCH_FN(separated_in_place<&at::native::dropout_>));
-  library.impl("feature_dropout", TORCH_FN(separated<&at::native::feature_dropout>));
-  library.impl("feature_dropout_", TORCH_FN(separated_in_place<&at::native::feature_dropout_>));
-  library.impl("alpha_dropout", TORCH_FN(separated<&at::native::alpha_dropout>));
-  library.impl("alpha_dropout_", TORCH_FN(separated_in_place<&at::native::alpha_dropout_>));
-  library.impl("feature_alpha_dropout", TORCH_FN(separated<&at::native::feature_alpha_dropout>));
-  library.impl("feature_alpha_dropout_", TORCH_FN(separated_in_place<&at::native::feature_alpha_dropout_>));
+  library.impl("rrelu", TORCH_FN(Separated<&at::native::rrelu>::call));
+  library.impl("rrelu_", TORCH_FN(Separated<&at::native::rrelu_>::call));
+  library.impl("dropout", TORCH_FN(Separated<&at::native::dropout>::call));
+  library.impl("dropout_", TORCH_FN(Separated<&at::native::dropout_>::call));
+  library.impl("feature_dropout", TORCH_FN(Separated<&at::native::feature_dropout>::call));
+  library.impl("feature_dropout_", TORCH_FN(Separated<&at::native::feature_dropout_>::call));
+  library.impl("alpha_dropout", TORCH_FN(Separated<&at::native::alpha_dropout>::call));
+  library.impl("alpha_dropout_", TORCH_FN(Separated<&at::native::alpha_dropout_>::call));
+  library.impl("feature_alpha_dropout", TORCH_FN(Separated<&at::native::feature_alpha_dropout>::call));
+  library.impl("feature_alpha_dropout_", TORCH_FN(Separated<&at::native::feature_alpha_dropout_>::call));
 }
 
 void broadcast_random_state(Group& group) {
