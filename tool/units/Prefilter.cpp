@@ -15,10 +15,11 @@ using namespace llvm;
 namespace migrate {
 
 bool mayTrain(StringRef Text) {
-  // Training needs a `backward` somewhere, or takes gradients itself; the others are what `Lowering::noteDistributed` looks for.
+  // Training needs a `backward` somewhere, or takes gradients itself; the others are what `Lowering::noteDistributed`
+  // looks for.
   static const char *const Words[] = {
-      "backward", "autograd::grad", "c10d",        "csrc/distributed", "mpi.h",             "MPI_",
-      "nccl",     "nn::parallel",   "nn/parallel", "Distributed",      "namespace parallel"};
+      "backward",     "autograd::grad", "c10d",        "csrc/distributed",  "mpi.h", "MPI_", "nccl",
+      "nn::parallel", "nn/parallel",    "Distributed", "namespace parallel"};
   return any_of(Words, [&](const char *Word) { return Text.contains(Word); });
 }
 
@@ -106,6 +107,7 @@ public:
         Work.push_back((Dir + "/" + Name).str());
     }
     StringSet<> Seen;
+    bool Torch = false, Lacks = false;
     for (size_t I = 0; I != Work.size(); ++I) {
       if (!Seen.insert(Work[I]).second)
         continue;
@@ -114,13 +116,17 @@ public:
         continue;
       Result.Trains |= F->Trains;
       Result.Main = std::max(Result.Main, F->Main);
+      Torch |= F->Torch;
       for (const auto &[Name, Quoted] : F->Includes) {
         if (Quoted)
           Work.push_back((sys::path::parent_path(F->Path) + "/" + Name).str());
         for (const std::string &Dir : Folders)
           Work.push_back(Dir + "/" + Name);
+        Lacks |= Quoted && !found(Name, sys::path::parent_path(F->Path), Folders);
       }
     }
+    // What isn't there may be where it trains: the parse says what is missing.
+    Result.Trains |= Torch && Lacks;
     return Result;
   }
 
@@ -129,7 +135,7 @@ public:
 private:
   struct File {
     std::string Path;
-    bool Trains = false;
+    bool Trains = false, Torch = false;
     migrate::Main Main = Main::None;
     std::vector<std::pair<std::string, bool>> Includes; ///< name, in quotes
   };
@@ -138,6 +144,13 @@ private:
     SmallString<256> Full(Path);
     sys::fs::make_absolute(Folder, Full);
     return Full.str().str();
+  }
+
+  /// Whether an include in quotes leads to a file, of whomever.
+  static bool found(StringRef Name, StringRef Beside, const std::vector<std::string> &Folders) {
+    auto In = [&](StringRef Folder) { return sys::fs::exists(Folder + "/" + Name); };
+    return sys::path::is_absolute(Name) || In(Beside) || any_of(Folders, In) || In("/usr/local/include") ||
+           In("/usr/include");
   }
 
   /// None if it isn't a file of the project.
@@ -162,6 +175,7 @@ private:
     It->second = std::make_unique<File>();
     It->second->Path = Clean.str().str();
     It->second->Trains = mayTrain(Text);
+    It->second->Torch = Text.contains("torch");
     It->second->Main = findMain(Text);
     for (size_t At = Text.find("include"); At != StringRef::npos; At = Text.find("include", At + 1)) {
       // `# include`, also behind a line break that a backslash hides: what precedes isn't looked at.
