@@ -265,10 +265,10 @@ Value Interpreter::eval(ir::ExprId E) {
     if (Recording)
       Out.Cuts[E] = Cuts[E];
   }
-  if (V.Why == AmongOthers && P.Code.Exprs[E].Kind != ExprKind::Call && OwnRows.count(E) == 0 &&
+  if (V.amongOthers() && P.Code.Exprs[E].Kind != ExprKind::Call && OwnRows.count(E) == 0 &&
       llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows; }))
     Restart |= OwnRows.insert(E).second;
-  if (OwnRows.count(E) && (V.replicated() || V.Why == AmongOthers)) {
+  if (OwnRows.count(E) && (V.replicated() || V.amongOthers())) {
     int8_t Rank = V.Rank;
     V = Value::sharded(0, E);
     V.setRank(Rank);
@@ -384,7 +384,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (X.Name == "++" || X.Name == "--") {
       placedBy(X.Args[0]);
       std::optional<Location> L = lvalue(X.Args[0]);
-      if (astray(L)) {
+      if (astray(L) || behindNames(*L)) {
         elsewhere(E, None, Value::of(Placement::Replicated, E), /*Changes=*/true);
         return eval(X.Args[0]);
       }
@@ -393,7 +393,9 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         return Before;
       if (!Statements.count(E) && outer(*L)) // `l[i++] += x`
         notWhole("it reads what it adds up", E);
-      write(*L, accumulate(*L, Value::of(Placement::Replicated, E), None, E), E);
+      const Value Sum = accumulate(*L, Value::of(Placement::Replicated, E), None, E);
+      write(*L, Sum, E);
+      seenBehindNames(*L, Sum, E);
       return Before;
     }
     if (std::optional<Value> Number = X.Name == "*" ? Behind(X.Args[0]) : std::nullopt)

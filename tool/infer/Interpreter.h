@@ -28,8 +28,16 @@ void collectItems(const Program &P, ir::ExprId Arg, std::vector<ir::ExprId> &Int
 /// The tensor that `t.data_ptr()` points into; None of anything else.
 ir::ExprId pointee(const Program &P, ir::ExprId Address);
 
+/// Whether an expression throws.
+inline bool throws(const ir::Expr &X) { return X.Kind == ir::ExprKind::Unknown && X.Name == "CXXThrowExpr"; }
 /// Whether what a method gives lies in its object.
 bool isView(llvm::StringRef Name);
+/// `x.add_(y)`: a tensor's method that writes its object, and gives it.
+inline bool changesInPlace(const ir::Expr &X) {
+  const llvm::StringRef Name = X.Name;
+  return X.Kind == ir::ExprKind::Call && X.Object != ir::None && Name.starts_with("at::Tensor::") &&
+         Name.ends_with("_") && !Name.ends_with("requires_grad_");
+}
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
 /// Whether a function draws a number from the standard library's generators.
@@ -131,6 +139,23 @@ private:
     const size_t Frame;
     const int Divergent, ByRank;
   };
+  /// While one lives, not all ranks do what runs.
+  class RanksApart {
+  public:
+    /// \param Told  the program asked for the rank
+    RanksApart(Interpreter &In, bool Differs, bool Told) : In(In), Differs(Differs), Told(Differs && Told) {
+      In.Divergent += this->Differs;
+      In.ByRank += this->Told;
+    }
+    ~RanksApart() {
+      In.Divergent -= Differs;
+      In.ByRank -= Told;
+    }
+
+  private:
+    Interpreter &In;
+    const bool Differs, Told;
+  };
   void leftApart(ir::StmtId Side, bool Told);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
   void execLoop(ir::StmtId Id);
@@ -203,6 +228,8 @@ private:
   std::vector<std::pair<std::vector<ir::VarId>, Location>> referencesIn(const Location &Object) const;
   void takeReferences(const Location &To, ir::ExprId From);
   State fieldsOf(ir::ExprId E);
+  State fieldsAt(const Location &L, ir::ExprId E);
+  void copyObject(const Location &To, ir::ExprId From);
   void takeFields(const Location &To, const State &Fields);
   void forget(const Location &L);
   Value store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V);
@@ -215,6 +242,12 @@ private:
   bool ofContainer(ir::ExprId To) const;
   bool writesTo(ir::StmtId Body, ir::VarId V) const;
   void points(const Location &L, ir::ExprId To);
+  // (InterpreterViews.cpp)
+  std::optional<Location> viewed(ir::ExprId E);
+  void keepsNames(ir::VarId List, ir::ExprId Items);
+  void anew(ir::VarId V);
+  bool behindNames(const Location &L) const;
+  void seenBehindNames(const Location &L, const Value &Written, ir::ExprId E);
   // (InterpreterIterators.cpp)
   void insertsInto(ir::ExprId Iterator, std::set<ir::ExprId> &Into, int Hops) const;
   std::optional<Value> putThrough(ir::ExprId E, const ir::Expr &X);
@@ -223,7 +256,6 @@ private:
   bool leadsAstray(ir::ExprId Pointer, const Location &L) const;
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
-  std::optional<Location> viewed(ir::ExprId E);
   std::pair<ir::VarId, bool> partOfVar(ir::ExprId E) const;
   bool writtenInParts(ir::VarId V);
   void placedBy(ir::ExprId Element);
@@ -247,7 +279,7 @@ private:
     std::vector<ir::ExprId> Exprs, Bound; ///< none of values that no expression holds; `Bound` to a function before
     std::vector<Value> Values, Tensors;   ///< all of them; the tensors and lists of tensors among them
     ir::ExprId Maker = ir::None;          ///< the module, whose options stand where it was made
-    bool InPlace = false;
+    bool InPlace = false, Brought = false; ///< what it writes in place was brought together
   };
 
   // Operations (InterpreterOperations.cpp, InterpreterShapes.cpp)
@@ -519,7 +551,8 @@ private:
   std::map<ir::VarId, Location> Alias;
   std::set<ir::VarId> Elements;        ///< of Alias: it is one element of that
   std::set<ir::VarId> Elsewhere;       ///< references to what isn't followed
-  std::map<ir::VarId, Location> Views; ///< tensors, lists of them and accessors that lie in another tensor
+  /// Tensors, lists of them and accessors: the tensors, or what they were made over, that they lie in.
+  std::map<ir::VarId, std::set<Location>> Views;
   std::set<ir::ExprId> DroppedOfRows, DroppedOfWhole; ///< what drops out of rows, and of what every rank has whole
   std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
                                                                       ///< calls that led there

@@ -162,15 +162,12 @@ Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
   C = nonLinear(C, X.Args[0], "decided on");
   if (MetUnder.count(X.Args[0]))
     agreeOnChoice(X.Args[0], C);
-  Divergent += Differs;
-  ByRank += Told;
   Value T, F;
   choosing(X.Args[0], C, [&] {
+    const RanksApart Sides(*this, Differs, Told);
     T = eval(X.Args[1]);
     F = eval(X.Args[2]);
   });
-  Divergent -= Differs;
-  ByRank -= Told;
   if (const Loop *Step = CutLoops.empty() ? nullptr : stepLoop()) // `teacher ? target[t] : predicted`
     for (const auto &[Side, Whole, Local] : {std::tuple(X.Args[1], &T, &F), std::tuple(X.Args[2], &F, &T)})
       if (meansRowsOf(Side, *Whole, *Local))
@@ -196,16 +193,14 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   }
   Value L = eval(X.Args[0]);
   // `ready && train(x)`: what stands behind runs where this rank's own value says so.
-  const bool Decides = X.Name == "&&" || X.Name == "||", Differs = Decides && differs(L),
-             Told = Decides && L.tellsRanks();
+  const bool Decides = X.Name == "&&" || X.Name == "||", Differs = Decides && differs(L), Told = L.tellsRanks();
   if (MetUnder.count(X.Args[0]))
     agreeOnChoice(X.Args[0], L);
-  Divergent += Differs;
-  ByRank += Told;
   Value Rt;
-  choosing(X.Args[0], Decides ? L : Value(), [&] { Rt = eval(X.Args[1]); });
-  Divergent -= Differs;
-  ByRank -= Told;
+  choosing(X.Args[0], Decides ? L : Value(), [&] {
+    const RanksApart Behind(*this, Differs, Told);
+    Rt = eval(X.Args[1]);
+  });
   if (X.Name == ",")
     return Rt;
   if (X.Name == "+" || X.Name == "-" || X.Name == "*" || X.Name == "/")
@@ -338,7 +333,9 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   default:
     break;
   }
-  if (Addend.reducible() && AddendExpr != None && numeric(AddendExpr)) {
+  const bool Tensor = AddendExpr != None && P.Code.type(AddendExpr).Kind == TypeKind::Tensor &&
+                      Cur.Kind == Placement::Replicated && (!Addend.Trained || NoGrads > 0);
+  if (Addend.reducible() && AddendExpr != None && (numeric(AddendExpr) || Tensor)) {
     demandReplicated(AddendExpr, Addend, "added to a value that is equal on all ranks");
     return Cur;
   }
@@ -430,7 +427,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     }
   }
   Value Astray = L ? Value() : eval(LE);
-  if (astray(L)) {
+  if (astray(L) || behindNames(*L)) {
     elsewhere(E, RE, Right, /*Changes=*/true);
     if (withinTensor(LE))
       wroteInto(LE, Right, E);
@@ -465,6 +462,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   // A whole tensor isn't made of what is added to it: cut there, it would meet its other rows.
   const bool Changed = Result.replicated() && P.Code.type(LE).Kind == TypeKind::Tensor;
   write(*L, Result, Changed ? None : RE);
+  seenBehindNames(*L, Result, E);
   if (Within)
     wroteInto(LE, Right, E);
   return Result;

@@ -21,7 +21,7 @@ bool Interpreter::failStop(ir::StmtId S) const {
   if (X.Kind == StmtKind::Expr && X.Value != None) {
     const ir::Expr &E = P.Code.Exprs[X.Value];
     // An exception that is caught is no end, but a way around what follows.
-    return E.NoReturn || (E.Kind == ExprKind::Unknown && E.Name == "CXXThrowExpr" && Tries == 0);
+    return E.NoReturn || (throws(E) && Tries == 0);
   }
   if (X.Kind == StmtKind::Block && !X.Children.empty())
     return failStop(X.Children.back());
@@ -51,8 +51,7 @@ bool Interpreter::leavesStep(ir::StmtId S) const {
   P.forEachStmt(S, [&](ir::StmtId Child) {
     const ir::Stmt &X = P.Code.Stmts[Child];
     Found |= X.Kind == StmtKind::Break || X.Kind == StmtKind::Continue || X.Kind == StmtKind::Return ||
-             X.Kind == StmtKind::Goto ||
-             (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+             X.Kind == StmtKind::Goto || (X.Kind == StmtKind::Expr && X.Value != None && throws(P.Code.Exprs[X.Value]));
   });
   return Found;
 }
@@ -64,8 +63,7 @@ bool Interpreter::leavesLoops(ir::StmtId S, const Loop &Around) const {
     const ir::Stmt &X = P.Code.Stmts[Child];
     Found |= X.Kind == StmtKind::Break && &Around == &Loops.back();
     Found |= X.Kind == StmtKind::Return && Around.Frame + 1 == Frames.size();
-    Found |= X.Kind == StmtKind::Goto ||
-             (X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr");
+    Found |= X.Kind == StmtKind::Goto || (X.Kind == StmtKind::Expr && X.Value != None && throws(P.Code.Exprs[X.Value]));
   });
   return Found;
 }
@@ -194,13 +192,12 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
              "decides on " + (C.Why.empty() ? "a value that differs between ranks" : "a value that " + C.Why));
     }
   }
-  const bool Told = Differs && C.tellsRanks();
-  Divergent += Differs;
-  ByRank += Told;
+  const bool Told = C.tellsRanks();
   OwnChoices += OwnChoice;
   State Before = Current, AfterThen;
   bool ThenDead = false;
   choosing(S.Value, C, [&] {
+    const RanksApart Sides(*this, Differs, Told);
     exec(Then);
     AfterThen = std::exchange(Current, Before);
     ThenDead = std::exchange(Dead, false);
@@ -218,8 +215,6 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     Current = AfterThen;
   else
     Current = joined(AfterThen, Current);
-  Divergent -= Differs;
-  ByRank -= Told;
   OwnChoices -= OwnChoice;
   if (Differs && ThenDead != ElseDead)
     leftApart(ThenDead ? Then : Else, Told);
@@ -253,10 +248,10 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   if (C.recomputed() && (MetUnder.count(S.Value) || R.reachesBackward(Id) || leavesOthers(Id)))
     agreeOnChoice(S.Value, C);
   leftBy(Id, C);
-  Divergent += Differs;
   State Before = Current;
   Loops.push_back({Id, LoopMode::Switch, Depth, None, Frames.size() - 1, false, {}, {}});
   choosing(S.Value, C, [&] {
+    const RanksApart Cases(*this, Differs, C.tellsRanks());
     for (ir::StmtId Child : S.Children) {
       // Any of them may be jumped to, or fallen into.
       Current = Dead ? Before : joined(Current, Before);
@@ -270,7 +265,6 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   Loops.pop_back();
   Current = std::move(After);
   Dead = false;
-  Divergent -= Differs;
 }
 
 } // namespace migrate

@@ -164,7 +164,10 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
     Result.Name = Name.str();
     Result.Args.erase(Result.Args.begin());
     Result.Writable >>= 1;
-    return store(E, X.Args[0], None, call(E, Result));
+    const Value Made = call(E, Result);
+    if (std::optional<Location> L = lvalue(X.Args[0]))
+      seenBehindNames(*L, Made, E);
+    return store(E, X.Args[0], None, Made);
   }
   Value V = withRows(E, X, nullptr, unknownCall(E, X));
   // In place: what an unknown operation made of its object isn't known either.
@@ -427,6 +430,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         continue;
       }
       bool Outlives = astray(L) || outer(*L);
+      if (L && L->Path.empty() && (V.replicated() || !Outlives) && P.Code.type(Arg).Kind == TypeKind::Tensor)
+        keepsNames(L->Root, Arg);
       const ir::Expr &Item = P.Code.Exprs[P.unconverted(Arg)];
       if (Outlives && Item.Kind == ExprKind::Construct && Item.Var != None && !V.replicated() &&
           V.Kind != Placement::Own) { // `history.push_back(Entry{epoch, loss.item<double>()})`
@@ -470,6 +475,12 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     FromRows |= V.Kind != Placement::Own && !V.Iterator && !(V.reducible() && P.Code.type(Arg).number());
     if (V.Kind == Placement::Own) {
       Result = V;
+    } else if (X.Kind == ExprKind::Construct && P.Code.type(E).Kind == TypeKind::Optimizer &&
+               V.Kind == Placement::Sharded) {
+      note(
+          "divergent-training", Arg, V,
+          "trains a tensor that has this rank's rows only, into which the gradients of other ranks' rows would go; "
+          "make it with the number of all rows, and take this rank's of it where they meet, `accelerator.own_rows(x)`");
     } else if (X.Kind == ExprKind::Construct) {
       Result = Result.replicated() || Result.same(V) ? V : join(Result, V); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {

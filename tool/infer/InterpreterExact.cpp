@@ -201,7 +201,7 @@ Interpreter::Jumps Interpreter::jumpsOf(ir::StmtId S) const {
       return;
     const ir::Stmt &X = P.Code.Stmts[At];
     Found.Function |= X.Kind == StmtKind::Return || X.Kind == StmtKind::Goto;
-    Found.Try |= X.Kind == StmtKind::Expr && X.Value != None && P.Code.Exprs[X.Value].Name == "CXXThrowExpr";
+    Found.Try |= X.Kind == StmtKind::Expr && X.Value != None && throws(P.Code.Exprs[X.Value]);
     Found.Loop |= (X.Kind == StmtKind::Break && !InLoop && !InSwitch) || (X.Kind == StmtKind::Continue && !InLoop);
     const bool Loops = X.Kind == StmtKind::Loop || X.Kind == StmtKind::RangeFor;
     for (ir::StmtId Child : X.Children)

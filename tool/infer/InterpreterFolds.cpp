@@ -62,7 +62,7 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
   P.forEachExprIn(S.Children[Each ? 0 : 2], [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
     bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
-    Plain &= X.Name != "CXXThrowExpr" && !(Writes && Row != None && namedIn(P, X.Args[0]) == Row);
+    Plain &= !throws(X) && !(Writes && Row != None && namedIn(P, X.Args[0]) == Row);
     L.Collects |= X.Object != None && isCollecting(X.Name);
     // `loss += f(x[i])`: with its graph, which a ghost's row has too.
     if (X.Kind == ExprKind::Assign && (X.Name == "+=" || X.Name == "=") && NoGrads == 0 && X.Args.size() == 2 &&

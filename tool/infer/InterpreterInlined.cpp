@@ -155,8 +155,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       Copies[V] = From;
     } else {
       Current[Location{V, {}}] = Values[I];
-      takeFields(Location{V, {}}, fieldsOf(X.Args[I]));
-      takeReferences(Location{V, {}}, X.Args[I]);
+      copyObject(Location{V, {}}, X.Args[I]);
       const ir::Type &T = P.Code.typeOf(V);
       if (T.Reference && !T.Const && P.Code.Exprs[X.Args[I]].Kind == ExprKind::Call)
         Elsewhere.insert(V);
@@ -196,8 +195,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       if (Empty)
         V = Value::of(Placement::Zero, Init);
       Current[L] = V;
-      takeFields(L, fieldsOf(Init));
-      takeReferences(L, Init);
+      copyObject(L, Init);
     } else {
       eval(Init);
     }

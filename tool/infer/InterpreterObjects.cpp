@@ -20,17 +20,30 @@ Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
   std::optional<Location> L = lvalue(E);
   if (!L || ofContainer(E) || isPart(E))
     return Found;
-  for (auto It = Current.lower_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It) {
+  Found = fieldsAt(*L, E);
+  if (auto Whole = Current.find(*L); Whole != Current.end() && !Found.empty())
+    Found[Location{None, {}}] = Whole->second;
+  return Found;
+}
+
+/// What is known of the fields of the object at `L`, its name left out; `E` reads them.
+Interpreter::State Interpreter::fieldsAt(const Location &L, ir::ExprId E) {
+  State Found;
+  for (auto It = Current.upper_bound(L); It != Current.end() && It->first.Root == L.Root; ++It) {
     const std::vector<ir::VarId> &Path = It->first.Path;
-    if (Path.size() >= L->Path.size() && std::equal(L->Path.begin(), L->Path.end(), Path.begin()))
-      Found[Location{None, {Path.begin() + L->Path.size(), Path.end()}}] = It->second;
+    if (Path.size() > L.Path.size() && std::equal(L.Path.begin(), L.Path.end(), Path.begin()))
+      Found[Location{None, {Path.begin() + L.Path.size(), Path.end()}}] = It->second;
   }
-  for (const auto &[Path, Target] : referencesIn(*L)) // as they are now
+  for (const auto &[Path, Target] : referencesIn(L)) // as they are now
     if (Location Field{None, Path}; !Found.count(Field))
       Found[Field] = read(Target, E);
-  if (Found.size() == Found.count(Location{None, {}})) // no fields
-    Found.clear();
   return Found;
+}
+
+/// Makes the object at `To` a copy of what `From` names.
+void Interpreter::copyObject(const Location &To, ir::ExprId From) {
+  takeFields(To, fieldsOf(From));
+  takeReferences(To, From);
 }
 
 /// The references and pointers in an object, by their path in it, and what they name.

@@ -45,6 +45,12 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   if (OfNothing || (In.Exprs.empty() && Given > 0))
     return Value::nothing(E); // nobody comes here with nothing in it
   bool Into = InPlace && X.Object != None && R.ofModel(X.Object);
+  const std::optional<Location> To = InPlace && X.Object != None && !Into ? lvalue(X.Object) : std::nullopt;
+  const bool Behind = To && behindNames(*To);
+  // A moving average, a table of prototypes: the step's part goes in as a whole.
+  const Value Before = To ? read(*To, E) : Value();
+  const bool Moves = To && !Behind && outer(*To) && !ofOneRank() && Before.replicated() &&
+                     (Before.Kind == Placement::Replicated || Row.Kind != Operation::Update);
   // `torch::full({}, double(rows))`: a number that a tensor is filled with is that of all ranks.
   const StringRef Plain = StringRef(X.Name).rsplit("::").second;
   const size_t Filler = Plain == "full" || Plain == "full_like" ? 1 : 0;
@@ -73,6 +79,13 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
       Whole.setRank(V.Rank);
       V = Whole;
     }
+    if (Behind && Operand != X.Object && !V.replicated()) {
+      if (V.Kind == Placement::Own)
+        notWhole("it writes into a part of something", E);
+      V = demandReplicated(Operand, V, "written through another name of what outlives the step");
+    }
+    if (Moves && Operand != X.Object && V.reducible() && T.Kind == TypeKind::Tensor && (!V.Trained || NoGrads > 0))
+      V = demandReplicated(Operand, V, "written to what outlives the step");
     if (V.Batch != None && T.Kind == TypeKind::Tensor && Row.Kind != Operation::Metadata &&
         Row.Kind != Operation::Extent)
       Out.Unmoved.insert(V.Batch);
@@ -84,6 +97,7 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
       In.Tensors.push_back(V);
   }
   In.InPlace = InPlace;
+  In.Brought = Behind || Moves || Into;
   In.Maker = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module ? X.Object : None;
   if (In.Values.empty())
     return Value::of(Placement::Replicated, E);
@@ -224,7 +238,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     const char *Sign = StringRef(X.Name).contains("div") ? "/" : StringRef(X.Name).contains("mul") ? "*" : "+";
     if (In.InPlace && X.Object != None && *Sign == '+' && Values.size() > 1)
       if (std::optional<Location> L = lvalue(X.Object))
-        return accumulate(*L, Values[1], In.Exprs[1], E);
+        return accumulate(*L, Values[1], In.Brought ? None : In.Exprs[1], E);
     return Values.size() > 1 ? arithmetic(E, Sign, Values[0], Values[1], In.Exprs[0], In.Exprs[1]) : Result;
   }
   case Operation::Sum:

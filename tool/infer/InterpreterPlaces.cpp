@@ -84,7 +84,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     if (X.Object != None &&
         ((StringRef(X.Name).starts_with("std::") && StringRef(X.Name).ends_with("::get")) || isElement(X)))
       return lvalue(X.Object);
-    if (X.Object != None && givesItself(P.callee(X))) // `meter.add(x).add(y)`
+    if (X.Object != None &&
+        (givesItself(P.callee(X)) || changesInPlace(X))) // `meter.add(x).add(y)`, `x.mul_(a).add_(y)`
       return lvalue(X.Object);
     return X.Var == None ? std::nullopt : std::optional(Location{X.Var, {}});
   case ExprKind::Binary:
@@ -191,15 +192,13 @@ bool Interpreter::writtenInParts(ir::VarId V) {
           Lies(Name, Given);
     std::set<ir::VarId> Elements; // written one by one, or at once: of a view's name that is a part of another
     for (const ir::Expr &X : P.Code.Exprs) {
-      StringRef Name = X.Name;
       if (X.Kind == ExprKind::Assign && X.Args[0] != None && P.Code.Exprs[X.Args[0]].Kind != ExprKind::Ref) {
         if (auto [Of, Part] = partOfVar(X.Args[0]); Of != None && Part) {
           Elements.insert(Of);
           if (putsRow(P, X.Args[0]))
             InParts->insert(Of);
         }
-      } else if (X.Kind == ExprKind::Call && X.Object != None && Name.starts_with("at::Tensor::") &&
-                 Name.ends_with("_") && !Name.ends_with("requires_grad_")) {
+      } else if (changesInPlace(X)) {
         if (auto [Of, Part] = partOfVar(X.Object); Of != None) {
           Elements.insert(Of);
           if (Part && P.Code.Exprs[P.unconverted(X.Object)].Kind == ExprKind::Call)
@@ -221,23 +220,6 @@ bool Interpreter::writtenInParts(ir::VarId V) {
     }
   }
   return InParts->count(V) != 0;
-}
-
-/// The tensor that another one lies in: of a view, an alias, an accessor.
-std::optional<Location> Interpreter::viewed(ir::ExprId E) {
-  E = P.unconverted(E);
-  const ir::Expr &X = P.Code.Exprs[E];
-  ir::ExprId Of = None;
-  if (X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && X.Object != None))
-    Of = X.Object;
-  else if (X.Kind == ExprKind::Call && !X.Args.empty())
-    Of = X.Args[0];
-  bool Views = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && isView(X.Name));
-  if (!Views || Of == None || P.Code.type(Of).Kind != TypeKind::Tensor)
-    return std::nullopt;
-  if (std::optional<Location> L = viewed(Of))
-    return L;
-  return lvalue(Of);
 }
 
 /// Whether `X` is one element of its object, a container.
@@ -267,9 +249,6 @@ Value Interpreter::withPart(const Location &L, const Value &Whole, const Value &
 
 /// Whether what is written to `L` is written to where it can't be followed.
 bool Interpreter::astray(const std::optional<Location> &L) const {
-  // A view of what outlives the step: its sums would have to be the tensor's.
-  if (auto It = L ? Views.find(L->Root) : Views.end(); It != Views.end() && outer(It->second))
-    return true;
   return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field || // of some object
          hidden().count(L->Root);
 }
@@ -486,7 +465,7 @@ void Interpreter::unname(ir::VarId V) {
   Alias.erase(V);
   Elements.erase(V);
   Elsewhere.erase(V);
-  Views.erase(V);
+  anew(V);
   Copies.erase(V);
 }
 
@@ -506,8 +485,14 @@ void Interpreter::placedBy(ir::ExprId Element) {
     bool OfRows = L && Current.count(*L) && Current.at(*L).Kind == Placement::Sharded;
     for (ir::ExprId Place : X.Args)
       if (Place != None && P.Code.type(Place).number() && !OfRows)
-        if (Value V = eval(Place); V.reducible() || V.Kind == Placement::Unknown)
+        if (Value V = eval(Place); V.reducible() || V.Kind == Placement::Unknown) {
           demandReplicated(Place, V, "used as an index");
+          if (L && V.Kind == Placement::Unknown) {
+            const Value Astray = Value::unknown("is written at places that differ between ranks", Place);
+            write(*L, Astray, None);
+            seenBehindNames(*L, Astray, Place);
+          }
+        }
     Element = X.Object;
   }
 }
@@ -516,7 +501,7 @@ void Interpreter::placedBy(ir::ExprId Element) {
 Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
   const ir::Expr &Target = P.Code.Exprs[To];
   if (Target.Kind == ExprKind::Ref) { // another tensor from here on, no view and no copy
-    Views.erase(Target.Var);
+    anew(Target.Var);
     if (Copies.erase(Target.Var))
       Alias.erase(Target.Var);
   }
@@ -530,9 +515,9 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     return V;
   if ((V.Kind == Placement::Sharded || KeptRows.count(From)) && keepsInPart(To, From, V))
     return V;
-  if (astray(L))
-    elsewhere(E, From, V, /*Changes=*/false);
   const bool Within = withinTensor(To);
+  if (astray(L) || (Within && behindNames(*L)))
+    elsewhere(E, From, V, /*Changes=*/false);
   if (!L) {
     if (Within)
       wroteInto(To, V, E);
@@ -560,6 +545,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   if (Within)
     eval(To);
   write(*L, V, Part ? None : From); // no more than a part was made of that
+  if (Target.Kind != ExprKind::Ref)
+    seenBehindNames(*L, Written, E);
   takeFields(*L, Fields);
   if (From != None && !Part && !ofContainer(To) && Divergent == 0)
     takeReferences(*L, From);

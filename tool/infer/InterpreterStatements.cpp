@@ -119,7 +119,7 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::Expr:
     Statements.insert(S.Value);
     handedOn(S.Value, eval(S.Value));
-    if (S.Value != None && (P.Code.Exprs[S.Value].NoReturn || P.Code.Exprs[S.Value].Name == "CXXThrowExpr"))
+    if (S.Value != None && (P.Code.Exprs[S.Value].NoReturn || throws(P.Code.Exprs[S.Value])))
       Dead = true;
     return;
   case StmtKind::Decl:
@@ -169,18 +169,10 @@ void Interpreter::exec(ir::StmtId Id) {
         F.Parts[I] = join(F.Parts[I], (*Made)[I]);
     }
     // An object by its fields; where several returns don't have them in common, it is what is true of all of them.
-    State Fields;
     std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value);
     if (!L && S.Value != None && P.Code.Exprs[P.unconverted(S.Value)].Kind == ExprKind::Construct)
       L = lvalue(P.unconverted(S.Value)); // within another kind of pointer
-    if (L)
-      for (auto It = Current.upper_bound(*L); It != Current.end() && It->first.Root == L->Root; ++It)
-        if (It->first.Path.size() > L->Path.size() &&
-            std::equal(L->Path.begin(), L->Path.end(), It->first.Path.begin()))
-          Fields[Location{None, {It->first.Path.begin() + L->Path.size(), It->first.Path.end()}}] = It->second;
-    if (L)
-      for (const auto &[Path, Target] : referencesIn(*L))
-        Fields.emplace(Location{None, Path}, read(Target, S.Value));
+    State Fields = L ? fieldsAt(*L, S.Value) : State();
     if (F.Returned) {
       const bool Same = Fields.size() == F.Fields.size() &&
                         llvm::all_of(Fields, [&](const auto &Field) { return F.Fields.count(Field.first) != 0; });
@@ -286,7 +278,9 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       return;
     }
   if (std::optional<Location> Base = viewed(Init); Base && Base->Root != V)
-    Views.emplace(V, *Base);
+    Views[V] = {*Base};
+  if (T.Kind == TypeKind::Container && holdsTensors(T))
+    keepsNames(V, Init);
   // A tensor is a reference: what is written into its copy is written into it.
   if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
     if (std::optional<Location> L = lvalue(From); L && L->Root != V && !itemOfRows(From)) {
@@ -312,8 +306,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     Made = demandReplicated(Init, Made, "changed");
   Made.AssignedBy = Init;
   Current[Location{V, {}}] = Made;
-  takeFields(Location{V, {}}, fieldsOf(Init));
-  takeReferences(Location{V, {}}, Init);
+  copyObject(Location{V, {}}, Init);
   ir::ExprId Call = Init;
   while (P.Code.Exprs[Call].Kind == ExprKind::Construct && P.Code.Exprs[Call].Args.size() == 1 &&
          P.Code.Exprs[Call].Var == None)
@@ -375,7 +368,10 @@ void Interpreter::loopBody(ir::StmtId Id) {
         }
       } else if (T.Hold == ir::Holding::Pointer || StringRef(T.Name).ends_with("*") ||
                  StringRef(T.Name).starts_with("std::reference_wrapper<")) {
-        Elsewhere.insert(S.Var); // `for (auto *sum : {&a, &b})`
+        Elsewhere.insert(S.Var);                                      // `for (auto *sum : {&a, &b})`
+      } else if (T.Kind == TypeKind::Tensor && !Alias.count(S.Var)) { // another name of one of them
+        if (std::optional<Location> L = lvalue(S.Value))
+          Views[S.Var] = {*L};
       }
       if (P.Code.type(S.Value).Kind == TypeKind::DataLoader)
         Item.Batch = L.Loader;

@@ -84,12 +84,13 @@ bool Interpreter::intoWhole(ir::ExprId E, ir::ExprId Target) {
   const Value Whole = read(L, Root);
   if (!Own && (Root == P.unconverted(Target) || !Whole.replicated()))
     return false;
-  if (!Whole.replicated() && Whole.Why != AmongOthers)
+  if (!Whole.replicated() && !Whole.amongOthers())
     return false;
   Value Mixed = Value::unknown(Own ? AmongOthers : "is written in part with this rank's rows", E);
   Mixed.Rows = Whole.Rows;
   Mixed.takeRank(Whole);
   write(L, Mixed, None);
+  seenBehindNames(L, Mixed, E);
   return true;
 }
 
@@ -100,6 +101,8 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
     return;
   if ((Made.Kind == Placement::Own || Made.replicated()) && isOwnRow(X.Object))
     return;
+  if (std::optional<Location> L = lvalue(X.Object))
+    seenBehindNames(*L, Made, E);
   if (X.Name == "at::Tensor::copy_" && In.Exprs.size() > 1 && keepsInPart(X.Object, In.Exprs[1], In.Values[1]))
     return;
   if (Made.Kind == Placement::Sharded && !Last[X.Object].replicated() && intoWhole(E, X.Object))
@@ -263,11 +266,9 @@ const std::set<ir::ExprId> &Interpreter::writeTargets() const {
     }
   };
   for (const ir::Expr &X : P.Code.Exprs) {
-    StringRef Name = X.Name;
     if (X.Kind == ExprKind::Assign)
       Add(X.Args[0]);
-    else if (X.Kind == ExprKind::Call && X.Object != None && Name.starts_with("at::Tensor::") && Name.ends_with("_") &&
-             !Name.ends_with("requires_grad_"))
+    else if (changesInPlace(X))
       Add(X.Object);
   }
   return *Targets;
@@ -275,6 +276,9 @@ const std::set<ir::ExprId> &Interpreter::writeTargets() const {
 
 /// Whether `E` is a part of a tensor, by number, as a view, or through an accessor.
 bool Interpreter::withinTensor(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container) // another tensor of a list
+    return false;
   auto [Of, Part] = partOfVar(E);
   return Of != None && Part && (P.Code.typeOf(Of).Kind == TypeKind::Tensor || Views.count(Of));
 }
@@ -307,8 +311,8 @@ void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId 
   if (!L)
     return;
   const bool Itself = Of == P.unconverted(Target);
-  if (auto View = Views.find(L->Root); View != Views.end() && L->Path.empty())
-    L = View->second;
+  if (auto View = Views.find(L->Root); View != Views.end() && L->Path.empty() && !View->second.empty())
+    L = *View->second.begin();
   else if (Itself)
     return; // written as a whole
   if (read(*L, E).Kind != Placement::Sharded)

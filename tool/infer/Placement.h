@@ -141,6 +141,7 @@ struct Value {
 
   /// By it the program lets some ranks do what others don't.
   bool tellsRanks() const { return Kind == Placement::Unknown && Why == OfThisRank; }
+  bool amongOthers() const { return Kind == Placement::Unknown && Why == AmongOthers; }
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
   bool outside() const { return Equal == Strength::Outside; }
   bool recomputed() const { return replicated() && Equal == Strength::Recomputed; }
