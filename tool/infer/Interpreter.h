@@ -38,6 +38,8 @@ inline bool changesInPlace(const ir::Expr &X) {
   return X.Kind == ir::ExprKind::Call && X.Object != ir::None && Name.starts_with("at::Tensor::") &&
          Name.ends_with("_") && !Name.ends_with("requires_grad_");
 }
+/// Whether what an operation gives has no graph, whatever it is given: comparisons, numbers of rows.
+bool losesGraph(const ir::Expr &X);
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
 /// Whether a function draws a number from the standard library's generators.
@@ -111,6 +113,7 @@ private:
     bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
     std::vector<Value> Given = {}; ///< the arguments' values
     std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to return early
+    bool Gives = false;           ///< a return gave something, not `std::nullopt`
     int Apart = 0;                ///< how many conditions that differ between ranks stood around its call
     int Left = 0, LeftByRank = 0; ///< how many conditions that differ between ranks have let some return early
   };
@@ -247,6 +250,7 @@ private:
   void keepsNames(ir::VarId List, ir::ExprId Items);
   void anew(ir::VarId V);
   bool behindNames(const Location &L) const;
+  bool ofThisStep(ir::ExprId Part);
   void seenBehindNames(const Location &L, const Value &Written, ir::ExprId E);
   // (InterpreterIterators.cpp)
   void insertsInto(ir::ExprId Iterator, std::set<ir::ExprId> &Into, int Hops) const;
@@ -360,6 +364,8 @@ private:
   Value anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies, std::optional<Location> This);
   Value dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies);
   Value operation(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, bool InPlace);
+  static void keepsShape(Value &Result, const Value &Before);
+  bool moves(ir::ExprId E, const Location &L, int Hops = 6);
   void writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, const Value &Made);
   const std::set<ir::ExprId> &writeTargets() const;
   bool withinTensor(ir::ExprId E) const;
@@ -500,6 +506,8 @@ private:
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
   bool turn(ir::ExprId At, unsigned Dim);
+  bool oneAlong(ir::ExprId E, unsigned Dim, int Hops = 6);
+  bool besideAcross(ir::ExprId E, unsigned Dim, const Loop &Step);
   void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const;
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(const Value &A, const Value &B);

@@ -173,7 +173,9 @@ void Interpreter::exec(ir::StmtId Id) {
     if (!L && S.Value != None && P.Code.Exprs[P.unconverted(S.Value)].Kind == ExprKind::Construct)
       L = lvalue(P.unconverted(S.Value)); // within another kind of pointer
     State Fields = L ? fieldsAt(*L, S.Value) : State();
-    if (F.Returned) {
+    if (V.Nothing) { // `return std::nullopt;`: what is given elsewhere is what there is
+      Fields = F.Fields;
+    } else if (F.Gives) {
       const bool Same = Fields.size() == F.Fields.size() &&
                         llvm::all_of(Fields, [&](const auto &Field) { return F.Fields.count(Field.first) != 0; });
       for (auto &[Field, Value] : Fields)
@@ -183,6 +185,7 @@ void Interpreter::exec(ir::StmtId Id) {
         Fields.clear();
     }
     F.Fields = std::move(Fields);
+    F.Gives |= !V.Nothing;
     F.Returned = true;
     F.Returns.push_back(Current);
     for (const Loop &L : Loops)

@@ -56,6 +56,11 @@ std::map<std::string, std::vector<ir::FuncId>> Program::instantiations(const std
   return Found;
 }
 
+const std::vector<ir::StmtId> &Program::statements(ir::FuncId F) const {
+  const ir::Stmt &Body = Code.Stmts[Code.Functions[F].Body];
+  return Body.Kind == ir::StmtKind::Try ? Code.Stmts[Body.Children[0]].Children : Body.Children;
+}
+
 std::vector<ir::ExprId> Program::returned(ir::FuncId F) const {
   std::vector<ir::ExprId> Found;
   forEachStmt(Code.Functions[F].Body, [&](ir::StmtId S) {

@@ -35,6 +35,8 @@ struct Program {
   std::map<std::string, std::vector<ir::FuncId>> instantiations(const std::set<ir::FuncId> &Of) const;
   /// The values that a function returns; none of a body that isn't known.
   std::vector<ir::ExprId> returned(ir::FuncId F) const;
+  /// The statements of a function's body, `int main() try { … }` included.
+  const std::vector<ir::StmtId> &statements(ir::FuncId F) const;
   /// The mode that a call of `fopen` is given, empty if it isn't written out; unset of any other expression.
   std::optional<llvm::StringRef> fopenMode(ir::ExprId E) const;
 

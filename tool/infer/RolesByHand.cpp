@@ -33,7 +33,7 @@ ir::StmtId Roles::behindGlobal(ir::VarId V) const {
     return Found;
   };
   ir::StmtId Behind = None;
-  for (ir::StmtId Child : P.Code.Stmts[P.Code.Functions[P.Main].Body].Children) {
+  for (ir::StmtId Child : P.statements(P.Main)) {
     if (reachesBackward(Child))
       return Behind;
     bool Named = Behind == None;

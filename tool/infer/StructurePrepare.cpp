@@ -104,7 +104,7 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
   std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
   for (ir::ExprId Model : O.Models)
     Involved.insert(R.object(Model));
-  const std::vector<ir::StmtId> &Body = P.Code.Stmts[Fn.Body].Children;
+  const std::vector<ir::StmtId> &Body = P.statements(In);
   const size_t Train = firstTraining(Body, 0);
   auto Add = [&](ir::VarId Scheduler, ir::ExprId Made) { // of this optimizer
     bool Its = false;

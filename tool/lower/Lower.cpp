@@ -187,9 +187,12 @@ const CXXRecordDecl *Lowering::ownRecord(QualType T) {
 }
 
 /// An object that has no name, `return Result(loss, count)`, `step().loss`, `new Result`, lies in a variable of its
-/// own.
+/// own. So does what a call gives or not, `loader.next()->x`.
 void Lowering::keep(ir::ExprId Id, QualType T) {
-  if (Current == None || !ownRecord(T))
+  const auto *Maybe = T.isNull() ? nullptr : dyn_cast_or_null<ClassTemplateSpecializationDecl>(T->getAsCXXRecordDecl());
+  const bool Optional = Maybe && Out.Exprs[Id].Kind == ExprKind::Call && Maybe->isInStdNamespace() &&
+                        Maybe->getName() == "optional" && ownRecord(Maybe->getTemplateArgs()[0].getAsType());
+  if (Current == None || !(Optional || ownRecord(T)))
     return;
   ir::Var V;
   V.Type = typeId(T);

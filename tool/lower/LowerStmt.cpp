@@ -94,10 +94,20 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     Before.push_back(Id);
     return block(Before, Out.Stmts[Id].Where, /*Transparent=*/false);
   }
+  // `while (auto batch = loader.next()) …` is `for (;;) { auto batch = loader.next(); if (!batch) break; … }`.
+  auto Declaring = [&](const DeclStmt *Variable, ir::ExprId &Cond, ir::StmtId Body, const Stmt *Where) {
+    if (!Variable)
+      return Body;
+    ir::StmtId Declared = stmt(Variable), Leaves = make(StmtKind::If, Where), Break = make(StmtKind::Break, Where);
+    Out.Stmts[Leaves].Value = std::exchange(Cond, None);
+    Out.Stmts[Leaves].Children = {None, Break};
+    return block({Declared, Leaves, Body}, Body == None ? ir::Range() : Out.Stmts[Body].Where, /*Transparent=*/false);
+  };
   if (const auto *For = dyn_cast<ForStmt>(S)) {
     ir::StmtId Init = stmt(For->getInit());
     ir::ExprId Cond = For->getCond() ? expr(For->getCond()) : None;
     ir::StmtId Inc = stmt(For->getInc()), Body = stmt(For->getBody());
+    Body = Declaring(For->getConditionVariableDeclStmt(), Cond, Body, For->getCond());
     ir::StmtId Id = make(StmtKind::Loop, S);
     Out.Stmts[Id].Value = Cond;
     Out.Stmts[Id].Children = {Init, Inc, Body};
@@ -107,6 +117,7 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     const auto *While = dyn_cast<WhileStmt>(S);
     ir::ExprId Cond = expr(While ? While->getCond() : cast<DoStmt>(S)->getCond());
     ir::StmtId Body = stmt(While ? While->getBody() : cast<DoStmt>(S)->getBody());
+    Body = Declaring(While ? While->getConditionVariableDeclStmt() : nullptr, Cond, Body, While ? While->getCond() : S);
     ir::StmtId Id = make(StmtKind::Loop, S);
     Out.Stmts[Id].Value = Cond;
     Out.Stmts[Id].Children = {None, None, Body};
@@ -237,6 +248,8 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   const Stmt *Body = F->getBody();
   ir::StmtId Lowered = Body ? stmt(Body) : None;
   Out.Functions[Id].Body = Lowered;
+  if (const auto *Try = dyn_cast_or_null<CXXTryStmt>(Body)) // `int main() try { … }`
+    Body = Try->getTryBlock();
   if (const auto *Compound = dyn_cast_or_null<CompoundStmt>(Body)) {
     ir::Range Brace = rangeOf(Compound->getLBracLoc(), Compound->getLBracLoc());
     Out.Functions[Id].BodyBegin = Brace.End;

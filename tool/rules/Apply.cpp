@@ -365,11 +365,11 @@ private:
     Scope.Function = F;
     Scope.Texts["ahead"] = Scope.Texts["behind"] = "";
     ir::Range At = Fn.Where;
-    const ir::Stmt *FirstStatement = firstWork(Fn);
+    const ir::Stmt *FirstStatement = Fn.Body == None ? nullptr : firstWork(F);
     // A constant before it may be set by an edit.
     bool Early = FirstStatement && Earliest.count(F) && Earliest[F] < FirstStatement->Where.Begin;
     if (Early)
-      for (ir::StmtId Child : P.Code.Stmts[Fn.Body].Children)
+      for (ir::StmtId Child : P.statements(F))
         if (P.Code.Stmts[Child].Where.Begin <= Earliest[F] && Earliest[F] < P.Code.Stmts[Child].Where.End) {
           FirstStatement = &P.Code.Stmts[Child];
           Early = false;
@@ -390,13 +390,10 @@ private:
   }
 
   /// The first statement of a body that does more than declare a constant.
-  const ir::Stmt *firstWork(const ir::Function &Fn) const {
-    if (Fn.Body == None)
-      return nullptr;
-    const ir::Stmt *Body = &P.Code.Stmts[Fn.Body];
-    for (ir::StmtId Child : Body->Children) {
+  const ir::Stmt *firstWork(ir::FuncId F) const {
+    for (ir::StmtId Child : P.statements(F)) {
       const ir::Stmt &S = P.Code.Stmts[Child];
-      bool Works = S.Kind != ir::StmtKind::Decl || !Fn.Main;
+      bool Works = S.Kind != ir::StmtKind::Decl || !P.Code.Functions[F].Main;
       P.forEachExpr(S.Value, [&](ir::ExprId E) {
         Works |= P.Code.Exprs[E].Kind == ir::ExprKind::Call || P.Code.Exprs[E].Kind == ir::ExprKind::Construct;
       });
