@@ -207,7 +207,7 @@ std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, Ar
   // Whoever has the letter must be cut along it: a whole tensor has other rows there.
   for (size_t I = 0; I != Operands.size() && I != S.Inputs.size(); ++I) {
     size_t Times = llvm::count(S.Inputs[I], Batch->Letter);
-    if (Times > 1 || (Times == 1 && Operands[I].Kind != Placement::Sharded)) {
+    if (Times > 1 || (Times == 1 && Operands[I].Kind != Placement::Sharded && !Operands[I].Nothing)) {
       Out.Kind = Outcome::Crossed;
       Out.Assumed = llvm::all_of(Operands, [](const Value &V) { return V.Kind != Placement::Sharded || V.Rank < 0; });
     }

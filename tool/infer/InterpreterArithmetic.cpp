@@ -457,8 +457,11 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   if (Within)
     eval(LE);
   takeFlags(Result, Right);
-  if (auto Before = Current.find(*L); Before != Current.end())
+  if (auto Before = Current.find(*L); Before != Current.end()) {
     takeFlags(Result, Before->second);
+    if (P.Code.type(LE).Kind == TypeKind::Tensor)
+      keepsShape(Result, Before->second);
+  }
   // A whole tensor isn't made of what is added to it: cut there, it would meet its other rows.
   const bool Changed = Result.replicated() && P.Code.type(LE).Kind == TypeKind::Tensor;
   write(*L, Result, Changed ? None : RE);

@@ -73,27 +73,32 @@ ir::ExprId Interpreter::rowsBehind(ir::ExprId E) const {
   }
 }
 
+bool losesGraph(const ir::Expr &X) {
+  auto [Scope, Plain] = StringRef(X.Name).rsplit("::");
+  const StringRef Name = Plain.empty() ? Scope : Plain;
+  if (X.Kind == ExprKind::Binary)
+    return llvm::is_contained({"==", "!=", "<", ">", "<=", ">="}, Name);
+  return X.Kind == ExprKind::Call &&
+         llvm::is_contained({"argmax", "argmin", "argsort", "detach", "data", "eq", "ne", "lt", "gt", "le", "ge",
+                             "logical_and", "logical_or", "logical_not", "isnan", "one_hot", "bincount"},
+                            Name);
+}
+
 /// Whether a value has no graph, by what makes it: numbers of rows, comparisons, what was detached.
 static bool withoutGraph(const Program &P, ir::ExprId E) {
   for (;;) {
     E = P.unconverted(E);
     const ir::Expr &X = P.Code.Exprs[E];
-    auto [Scope, Plain] = StringRef(X.Name).rsplit("::");
-    StringRef Name = Plain.empty() ? Scope : Plain;
-    if (X.Kind == ExprKind::Binary)
-      return llvm::is_contained({"==", "!=", "<", ">", "<=", ">="}, Name);
+    if (losesGraph(X))
+      return true;
     if (X.Kind == ExprKind::Cast && X.Name == "part1") { // `std::get<1>(output.max(1))`
       StringRef Of = StringRef(P.Code.Exprs[P.unconverted(X.Args[0])].Name).rsplit("::").second;
       return llvm::is_contained({"max", "min", "topk", "sort", "kthvalue", "mode", "median"}, Of);
     }
     if (X.Kind != ExprKind::Call || X.Object == None)
       return false;
-    if (llvm::is_contained({"argmax", "argmin", "argsort", "detach", "data", "eq", "ne", "lt", "gt", "le", "ge",
-                            "logical_and", "logical_or", "logical_not", "isnan"},
-                           Name))
-      return true;
     if (!llvm::is_contained({"to", "cpu", "clone", "contiguous", "view", "reshape", "flatten", "squeeze", "unsqueeze"},
-                            Name))
+                            StringRef(X.Name).rsplit("::").second))
       return false;
     E = X.Object;
   }

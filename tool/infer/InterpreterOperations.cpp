@@ -41,7 +41,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     return StringRef(P.Code.type(Operand).Name).contains("at::Tensor") && eval(Operand).Nothing;
   };
   const bool OfNothing = !In.Exprs.empty() && In.Exprs[0] == X.Object && IsNothing(X.Object);
-  llvm::erase_if(In.Exprs, IsNothing);
+  if (Row.Kind != Operation::Contract) // where each has its place: `attention(q, k, v, {}, true, mask)`
+    llvm::erase_if(In.Exprs, IsNothing);
   if (OfNothing || (In.Exprs.empty() && Given > 0))
     return Value::nothing(E); // nobody comes here with nothing in it
   bool Into = InPlace && X.Object != None && R.ofModel(X.Object);
@@ -68,7 +69,10 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     bool Computes = Row.Kind == Operation::RowWise || Row.Kind == Operation::AlongDim ||
                     Row.Kind == Operation::OverDim || Row.Kind == Operation::Windows ||
                     Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss || Row.Kind == Operation::Contract;
-    if (Computes && !Linear && brought(V, Operand)) {
+    const bool OverSteps = Computes && !Linear && sumOfSteps(Operand, V);
+    if (OverSteps)
+      demandReplicated(Operand, V, "used");
+    if (OverSteps || (Computes && !Linear && brought(V, Operand))) {
       Value Whole = Value::of(Placement::Replicated, Operand);
       Whole.Trained = V.Trained;
       Whole.setRank(V.Rank);
@@ -188,6 +192,11 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     return Kind < Operation::Factory || Kind == Operation::CoupledModule || Kind == Operation::NoiseModule ||
            Kind == Operation::NoiseLike;
   };
+  // `layer(x, mask)` of a mask that is of this rank's rows only as long as these are taken to lie in front.
+  if (Row.Kind == Operation::Contract && AnyLocal &&
+      llvm::any_of(Values, [](const Value &V) { return V.Kind == Placement::Unknown; }) &&
+      realigned(Row.Signatures, In))
+    return Value::unknown("is cut along another dimension", E);
   if (Computes(Row.Kind))
     for (Placement Kind : {Placement::Unknown, Placement::Own})
       for (const Value &V : Values)

@@ -516,7 +516,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   if ((V.Kind == Placement::Sharded || KeptRows.count(From)) && keepsInPart(To, From, V))
     return V;
   const bool Within = withinTensor(To);
-  if (astray(L) || (Within && behindNames(*L)))
+  const bool InStep = !L && Within && ofThisStep(To); // `x.slice(1, 0, 2) = y`
+  if (!InStep && (astray(L) || (Within && behindNames(*L))))
     elsewhere(E, From, V, /*Changes=*/false);
   if (!L) {
     if (Within)
@@ -538,6 +539,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   bool Part = isPart(To);
   if (ofContainer(To))
     V = Part ? withPart(*L, read(*L, E), V) : join(read(*L, E), V);
+  if (From != None && !Part && V.replicated() && moves(From, *L))
+    keepsShape(V, read(*L, E));
   points(*L, From);
   separate(*L);
   State Fields = From == None || Part || ofContainer(To) || Divergent > 0 ? State() : fieldsOf(From);

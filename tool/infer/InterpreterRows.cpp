@@ -59,8 +59,10 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   StringRef Name = X->Name;
   if (X->Kind == ExprKind::Call && X->Object != None && Name.ends_with("::size") && X->Args.size() == 1 &&
       P.Code.type(X->Object).Kind == TypeKind::Tensor)
-    if (std::optional<int64_t> Dim = integer(X->Args[0])) // positions, features: nothing that a batch has rows of
-      return *Dim == 0 ? Last[X->Object].Rows : NoRows;
+    if (std::optional<int64_t> Dim = integer(X->Args[0])) { // positions, features: nothing that a batch has rows of
+      const Value &Of = Last[X->Object];
+      return *Dim == (Of.Kind == Placement::Sharded ? Of.Dim : 0) ? Of.Rows : NoRows;
+    }
   return isBatchSize(Count) ? BatchRows : named("n:" + spelled(Count));
 }
 
@@ -425,7 +427,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     Result.Trained |= Last[Operand].Trained || isParameter(Operand);
   // Results of a call that keep no graph are no more the model's than a batch is.
   bool InPlace = StringRef(X.Name).ends_with("_") || StringRef(X.Name).ends_with("=");
-  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach") || (NoGrads > 0 && !Leaf && !InPlace))
+  if (P.Code.type(E).number() || StringRef(X.Name).ends_with("::detach") || (NoGrads > 0 && !Leaf && !InPlace) ||
+      (Result.reducible() && losesGraph(X)))
     Result.Trained = false;
   if (Leaf && X.Object != None)
     if (std::optional<Location> L = lvalue(X.Object))
@@ -483,7 +486,10 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       // What steps around this one made with a model is whole there, and has rows to cut here.
       const bool Around = Step && !V.Edges.empty() && V.Rows == Batch &&
                           llvm::none_of(V.Edges, [&](const Edge &E) { return E.Loop == Step->Statement; });
-      if (V.Trained && !Around) {
+      if (Beside && Local->Dim > 0 && V.Rank >= 0 && V.Rank == Local->Rank && !V.Trained) {
+        if (Step && !besideAcross(Operands[I], Local->Dim, *Step))
+          note("unknown-rows", Operands[I], V, "meets the rows of a batch");
+      } else if (V.Trained && !Around) {
         if (!Module && (V.Rows == Batch || Sure))
           note("unknown-rows", Operands[I], V, "meets the rows of a batch");
       } else if (Step && (Sure || V.Rows == Batch)) {

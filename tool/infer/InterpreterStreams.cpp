@@ -23,6 +23,9 @@ bool Interpreter::turn(ir::ExprId At, unsigned Dim) {
   if (It == Cuts.end() || It->second == Dim || !Turned.insert(At).second)
     return false;
   It->second = Dim;
+  // What was cut as having the rows that were taken to lie in front, `torch::full({x.size(0), x.size(0)})`, is looked at
+  // again.
+  std::erase_if(Cuts, [&](const auto &Cut) { return Cut.first != At && !Turned.count(Cut.first); });
   return Restart = true;
 }
 
@@ -141,6 +144,54 @@ bool Interpreter::realigned(const Value &A, const Value &B) {
       if (turn(Turns->Source, It->second))
         return true;
   return false;
+}
+
+/// Whether a tensor has one place along a dimension, by what makes it: `positions.unsqueeze(1)`, `torch::zeros({8,
+/// 1})`.
+bool Interpreter::oneAlong(ir::ExprId E, unsigned Dim, int Hops) {
+  E = P.unconverted(E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  if (Hops == 0)
+    return false;
+  if (X.Kind == ExprKind::Ref) {
+    const ir::ExprId Made = X.Var == None ? None : assignedBy({X.Var, {}});
+    return Made != None && oneAlong(Made, Dim, Hops - 1);
+  }
+  if (X.Kind == ExprKind::Binary)
+    return llvm::all_of(X.Args,
+                        [&](ir::ExprId Side) { return P.Code.type(Side).number() || oneAlong(Side, Dim, Hops - 1); });
+  if (X.Kind != ExprKind::Call)
+    return false;
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Name == "unsqueeze" && !X.Args.empty() && integer(X.Args[0]) == int64_t(Dim))
+    return true;
+  std::vector<ir::ExprId> Size; // `{8, 1}`
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None && Size.empty() && StringRef(P.Code.type(Arg).Name).contains("ArrayRef<"))
+      collectItems(P, Arg, Size);
+  if (Dim < Size.size() && integer(Size[Dim]) == 1)
+    return true;
+  static const char *const Keeping[] = {"to",     "contiguous", "detach", "clone", "slice",
+                                        "narrow", "exp",        "neg",    "mul",   "div"};
+  return X.Object != None && llvm::is_contained(Keeping, Name) && oneAlong(X.Object, Dim, Hops - 1);
+}
+
+/// A whole tensor beside rows that lie along another dimension than the first, with as many dimensions: it is cut along
+/// that where it is picked there, as the batch was, or has one place there. False if neither is known.
+bool Interpreter::besideAcross(ir::ExprId E, unsigned Dim, const Loop &Step) {
+  E = P.unconverted(E);
+  if (isParameter(E) || oneAlong(E, Dim))
+    return true;
+  if (const ir::Expr &X = P.Code.Exprs[E]; X.Kind == ExprKind::Ref && X.Var != None)
+    if (const ir::ExprId Made = assignedBy({X.Var, {}}); Made != None)
+      E = P.unconverted(Made);
+  const ir::Expr &X = P.Code.Exprs[E];
+  StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (X.Kind != ExprKind::Call || !llvm::is_contained({"index_select", "slice", "narrow"}, Name) || X.Args.empty() ||
+      integer(X.Args[0]) != int64_t(Dim) || Cuts.count(E) || !X.Where.Editable)
+    return false;
+  Turned.insert(E);
+  return cut(E, Step.Statement, Dim);
 }
 
 /// What was cut outside of the steps keeps its rows in all of them, and so does a state that the first step starts

@@ -64,6 +64,12 @@ bool Interpreter::behindNames(const Location &L) const {
   return It != Views.end() && llvm::any_of(It->second, [&](const Location &In) { return outer(In); });
 }
 
+/// Whether a part of a tensor is one of what this step has made, whatever names it has.
+bool Interpreter::ofThisStep(ir::ExprId Part) {
+  const Location L = {partOfVar(Part).first, {}};
+  return L.Root != None && !P.Code.Vars[L.Root].Field && !Alias.count(L.Root) && !outer(L) && !behindNames(L);
+}
+
 /// The other names of what lies at `L` see what was written there. Which rows, or which part, isn't followed.
 void Interpreter::seenBehindNames(const Location &L, const Value &Written, ir::ExprId E) {
   if (Written.replicated() || Views.empty())

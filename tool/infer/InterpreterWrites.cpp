@@ -94,6 +94,35 @@ bool Interpreter::intoWhole(ir::ExprId E, ir::ExprId Target) {
   return true;
 }
 
+/// In place, `codes.mul_(0.9).add_(sums)`, or where it is computed from itself, `codes = 0.9 * codes + sums`, what
+/// outlives the step keeps its number of rows, and of dimensions.
+void Interpreter::keepsShape(Value &Result, const Value &Before) {
+  if (Result.Rank < 0 && Before.Rank >= 0)
+    Result.takeRank(Before);
+  if (Result.replicated() && Result.Rows <= NoRows && Before.replicated() && Before.Rows > NoRows)
+    Result.Rows = Before.Rows;
+}
+
+/// Whether `E` is computed element by element from what lies at `L`.
+bool Interpreter::moves(ir::ExprId E, const Location &L, int Hops) {
+  E = P.unconverted(E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  if (Hops == 0 || P.Code.type(E).Kind != TypeKind::Tensor)
+    return false;
+  if (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field)
+    return lvalue(E) == L;
+  bool InPlace;
+  const OperationRow *Row = X.Kind == ExprKind::Call && P.callee(X) == None ? Table.find(X.Name, InPlace) : nullptr;
+  const bool Each =
+      (X.Kind == ExprKind::Binary && llvm::is_contained({"+", "-", "*", "/"}, X.Name)) ||
+      (Row && (Row->Kind == Operation::Update || Row->Kind == Operation::RowWise)) ||
+      llvm::is_contained(
+          {"accelerate::Accelerator::sum", "accelerate::Accelerator::mean", "accelerate::Accelerator::share"}, X.Name);
+  if (Row && X.Object != None && Each && moves(X.Object, L, Hops - 1))
+    return true;
+  return Each && llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && moves(Arg, L, Hops - 1); });
+}
+
 /// What an operation in place has made of its object.
 void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                             const Value &Made) {
@@ -128,6 +157,7 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
       Result.takeRank(In.Values[0]);
       Result.Rows = In.Values[0].Rows;
     }
+    keepsShape(Result, In.Values[0]);
     write(*L, Result, E);
     wroteInto(X.Object, Result, E); // of which it is a view
   } else if (!Result.replicated() || In.Values[0].Kind == Placement::Unknown) {
