@@ -304,6 +304,7 @@ private:
   bool dependsOn(ir::ExprId E, ir::VarId V, ir::StmtId Loop) const;
   void meetsAlone(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> addedAt(ir::ExprId E, const ir::Expr &X);
+  std::optional<Value> copiedAt(ir::ExprId E, const ir::Expr &X);
   Value concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                      const Dimensions &Dims, const Arguments &Args);
   Value scattered(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);

@@ -196,6 +196,9 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (X.Kind == ExprKind::Call && P.Taught.givesBatch(Name))
     return yielded(E, X);
+  if (Name == "at::Tensor::index_copy_")
+    if (std::optional<Value> Table = copiedAt(E, X))
+      return Table;
   if (Name == "at::Tensor::index_put_")
     if (std::optional<Value> Sum = addedAt(E, X))
       return Sum;

@@ -337,6 +337,18 @@ void Interpreter::ownRows(size_t Compares, bool Beside, const std::vector<ir::Ex
   for (const Loop &L : Loops)
     if (L.Mode == LoopMode::Rows)
       Step = &L;
+  // Rows that lie along another dimension: a whole with as many dimensions must have one place there.
+  if (Step && Beside && Local.Dim > 0)
+    for (ir::ExprId Operand : Operands) {
+      const Value &V = Last[Operand];
+      if (P.Code.type(Operand).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rank < 2 ||
+          isParameter(Operand) || oneAlong(Operand, Local.Dim))
+        continue;
+      if (V.Rank == Local.Rank)
+        note("unknown-rows", Operand, V, "meets the rows of a batch");
+      else if (Local.Rank < 0)
+        note("assumed-ranks", Operand, V, "is taken to have no dimension of the batch's rows; make sure of that");
+    }
   if (!Step || Local.Dim != 0)
     return;
   for (size_t I = Table; I < Operands.size(); ++I) { // a table has no rows of the batch, whatever their number

@@ -90,6 +90,22 @@ std::optional<Value> Interpreter::addedAt(ir::ExprId E, const ir::Expr &X) {
   return Sum;
 }
 
+/// `table.index_copy_(0, numbers, states)` of a table that all ranks have: all of them keep all rows.
+std::optional<Value> Interpreter::copiedAt(ir::ExprId E, const ir::Expr &X) {
+  std::optional<Location> L = lvalue(X.Object);
+  if (!L || !outer(*L) || X.Args.size() != 3 || integer(X.Args[0]) != 0)
+    return std::nullopt;
+  const Value Table = eval(X.Object), At = eval(X.Args[1]), Rows = eval(X.Args[2]);
+  if (!Table.replicated() || !(At.replicated() || gatherable(X.Args[1], At)) || !kept(X.Args[2], Rows))
+    return std::nullopt;
+  demandReplicated(X.Args[1], At, "used as an index");
+  Value Whole = Value::of(Placement::Replicated, E);
+  Whole.takeRank(Table);
+  Whole.Rows = Table.Rows;
+  write(*L, Whole, None);
+  return Whole;
+}
+
 /// `table.index({rows}) = values`: where a table that all ranks have is set by a batch's rows, all of them tell where.
 void Interpreter::putAt(ir::ExprId Rows) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(Rows)];

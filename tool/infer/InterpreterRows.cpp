@@ -486,9 +486,12 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       // What steps around this one made with a model is whole there, and has rows to cut here.
       const bool Around = Step && !V.Edges.empty() && V.Rows == Batch &&
                           llvm::none_of(V.Edges, [&](const Edge &E) { return E.Loop == Step->Statement; });
-      if (Beside && Local->Dim > 0 && V.Rank >= 0 && V.Rank == Local->Rank && !V.Trained) {
-        if (Step && !besideAcross(Operands[I], Local->Dim, *Step))
-          note("unknown-rows", Operands[I], V, "meets the rows of a batch");
+      const bool Equal = V.Rank >= 0 && V.Rank == Local->Rank, Uncertain = V.Rank < 0 || Local->Rank < 0;
+      const bool Across = Step && Beside && Local->Dim > 0 && !V.Trained && (Equal || Uncertain);
+      if (Across && besideAcross(Operands[I], Local->Dim, *Step))
+        continue;
+      if (Across && Equal) {
+        note("unknown-rows", Operands[I], V, "meets the rows of a batch");
       } else if (V.Trained && !Around) {
         if (!Module && (V.Rows == Batch || Sure))
           note("unknown-rows", Operands[I], V, "meets the rows of a batch");
