@@ -417,6 +417,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss);
   bool Module = Op && !Loss && StringRef(X.Name).ends_with("::forward");
   std::vector<ir::ExprId> Operands = operandsOf(X);
+  if (StringRef(X.Name).ends_with("::bucketize") && Operands.size() > 1) // its boundaries are no rows
+    Operands.resize(1);
 
   bool Leaf = (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) &&
               !R.InputCalls.count(E) && !isPoint();

@@ -212,6 +212,17 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     Result.Rank = Shape.empty() || Whole ? -1 : int8_t(Shape.size());
     return Result;
   }
+  // `states.view({layers, directions, x.size(0), features})`: the rows stay a dimension of their own, as far behind.
+  if (Result.Dim > 0 && !Whole && !Result.Woven)
+    if (auto Rows = llvm::find_if(Shape, [&](ir::ExprId Size) { return eval(Size).Kind == Placement::Extent; });
+        Rows != Shape.end() && Rows - Shape.begin() >= Result.Dim) {
+      if (Rows - Shape.begin() != Result.Dim)
+        note("assumed-ranks", E, Result,
+             "is taken to split what stands in front of the rows, in its order; make sure of that");
+      Result.Dim = uint8_t(Rows - Shape.begin());
+      Result.setRank(Shape.size());
+      return Result;
+    }
   bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
   // `[T, B, V]` as `{-1, V}`, all that stands in front of what stays: rows of the batch, in another order.
   bool Merges = Result.Dim > 0 && Real && !Whole && !Result.Woven &&
