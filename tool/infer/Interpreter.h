@@ -492,6 +492,9 @@ private:
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
   uint32_t named(const std::string &Name);
   uint32_t rowsNamed(ir::ExprId Count, int Hops = 4);
+  uint32_t counted(uint32_t Name, int64_t Rows);
+  std::optional<int64_t> distance(ir::ExprId From, ir::ExprId To) const;
+  void ofOneBatch(ir::ExprId E, const Value &V);
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
   uint32_t rowsOfAll(const ir::Expr &X) const;
@@ -554,6 +557,7 @@ private:
 
   // One run.
   State Current;
+  std::map<ir::StmtId, std::set<uint32_t>> CutRows; ///< `Value::Rows` of what a step has cut
   std::map<ir::ExprId, State> Returned;           ///< the fields of what calls returned
   std::map<ir::ExprId, std::vector<Value>> Parts; ///< the elements of pairs and tuples, by what made them
   std::map<ir::ExprId, Value> Last;               ///< of each expression, when it was evaluated last
@@ -652,6 +656,7 @@ private:
   std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
+  std::map<uint32_t, int64_t> RowCounts;   ///< by `Value::Rows`, where it is written out
   std::set<uint32_t> Windows;              ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;            ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;               ///< of `Value::Rows`: of all that one call filled or gave

@@ -59,8 +59,10 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     return Value::unknown("joins rows with " + inWords(O), E);
   }
   if (Op == "+" || Op == "-") {
-    if (L.Kind == Placement::Mean && Rt.Kind == Placement::Mean && L.Rows > NoRows && Rt.Rows > NoRows &&
-        L.Rows != Rt.Rows)
+    auto OfRows = [](const Value &V) {
+      return V.Rows > NoRows && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
+    };
+    if ((L.Kind == Placement::Mean || Rt.Kind == Placement::Mean) && OfRows(L) && OfRows(Rt) && L.Rows != Rt.Rows)
       return Value::unknown("averages over the rows of two batches", E);
     // What the steps have added up so far counts on ghosts too, what this one adds doesn't.
     auto AddedUp = [&](ir::ExprId X) { return X != None && lvalue(X) && outer(*lvalue(X)); };

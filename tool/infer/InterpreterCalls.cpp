@@ -365,6 +365,7 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   else
     Out.SharedSteps.insert(Steps);
   const bool Sum = V.Kind == Placement::Partial && V.Fresh;
+  ofOneBatch(Loss, V);
   if (V.replicated() || V.Kind == Placement::Mean || Sum) {
     if (!Recording || Ours)
       return;

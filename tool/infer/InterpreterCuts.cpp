@@ -263,7 +263,25 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
     V.RankOf = rankOf(E);
   V.Least = std::max<int8_t>(V.Least, Dim + 1);
   V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
+  if (const Loop *Step = stepLoop())
+    CutRows[Step->Statement].insert(V.Rows);
   return V;
+}
+
+/// A mean is weighed by the rows of the batch that the step has shared out last: of another one, with other parts on
+/// the ranks, it would be another mean.
+void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
+  const Loop *Step = V.Kind == Placement::Mean && V.Rows > NoRows ? stepLoop() : nullptr;
+  const auto Own = RowCounts.find(V.Rows);
+  if (!Step || Own == RowCounts.end())
+    return;
+  for (uint32_t Other : CutRows[Step->Statement])
+    if (auto Count = RowCounts.find(Other); Count != RowCounts.end() && Count->second != Own->second)
+      note("ambiguous-placement", E, V,
+           "is a mean over " + std::to_string(Own->second) + " rows in a step that shares out " +
+               std::to_string(Count->second) +
+               " as well, of which ranks have other parts; write it as a sum over its "
+               "rows, divided by their number as the bounds tell it, `x.sum() / (end - i)`");
 }
 
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.

@@ -168,6 +168,7 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   if (Collective && Divergent > 0)
     return broughtAhead(E);
   Meetings += Collective;
+  ofOneBatch(E, V);
   if (StringRef(How).starts_with("all-")) // whose graph each rank has a part of
     Out.SharedSteps.insert(trainingSteps());
   if (Recording) {

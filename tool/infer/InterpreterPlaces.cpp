@@ -516,7 +516,9 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   if ((V.Kind == Placement::Sharded || KeptRows.count(From)) && keepsInPart(To, From, V))
     return V;
   const bool Within = withinTensor(To);
-  const bool InStep = !L && Within && ofThisStep(To); // `x.slice(1, 0, 2) = y`
+  const bool InStep = !L && Within && V.Kind == Placement::Sharded && ofThisStep(To); // `x.slice(1, 0, 2) = y`
+  if (InStep && intoWhole(E, To))
+    return V;
   if (!InStep && (astray(L) || (Within && behindNames(*L))))
     elsewhere(E, From, V, /*Changes=*/false);
   if (!L) {

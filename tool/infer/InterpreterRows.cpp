@@ -25,6 +25,24 @@ uint32_t Interpreter::named(const std::string &Name) {
   return Names.try_emplace(Name, uint32_t(Names.size() + BatchRows + 1)).first->second;
 }
 
+uint32_t Interpreter::counted(uint32_t Name, int64_t Rows) {
+  RowCounts[Name] = Rows;
+  return Name;
+}
+
+/// How many rows lie from one place to another, `i` and `i + 8` or `std::min(i + 8, n)`, but for the last of them.
+std::optional<int64_t> Interpreter::distance(ir::ExprId From, ir::ExprId To) const {
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(To)];
+  if (X->Kind == ExprKind::Ref && X->Var != None)
+    if (const ir::ExprId Made = assignedBy({X->Var, {}}); Made != None)
+      X = &P.Code.Exprs[P.unconverted(Made)];
+  if (X->Name == "std::min" && !X->Args.empty())
+    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
+  if (X->Kind != ExprKind::Binary || X->Name != "+" || spelled(X->Args[0]) != spelled(From))
+    return std::nullopt;
+  return integer(X->Args[1]);
+}
+
 /// Of what may have any number of rows: a name of its own.
 uint32_t Interpreter::ownRowsName(ir::ExprId E) {
   uint32_t Name = named("e:" + std::to_string(E));
@@ -50,7 +68,10 @@ std::string Interpreter::spelled(ir::ExprId E) const {
 
 uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   if (std::optional<int64_t> N = integer(Count))
-    return *N < 0 ? 0 : *N == 1 ? NoRows : isBatchSize(Count) ? BatchRows : named("n:" + std::to_string(*N));
+    return *N < 0               ? 0
+           : *N == 1            ? NoRows
+           : isBatchSize(Count) ? BatchRows
+                                : counted(named("n:" + std::to_string(*N)), *N);
   // `x.size(0)`: the rows of x.
   const ir::Expr *X = &P.Code.Exprs[P.unconverted(Count)];
   if (X->Kind == ExprKind::Ref && Hops > 0)
@@ -185,7 +206,17 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     uint32_t Window = named("p:" + Name.str() + Text);
     if (Name == "index" ? !startsAtConstant(E) : Items.size() > 1 && !Dim(1))
       Windows.insert(Window);
+    if (Items.size() > 2 && (Name == "slice" || Name == "narrow"))
+      if (std::optional<int64_t> Rows = Name == "slice" ? distance(Items[1], Items[2]) : Dim(2))
+        counted(Window, *Rows);
     return Window;
+  }
+  // `grid.repeat({4, 1})`: as many times the rows, or of a vector's.
+  if (First > NoRows && llvm::is_contained({"repeat", "tile", "repeat_interleave"}, Name) && Dim(0) != 1) {
+    std::string Times;
+    for (ir::ExprId Arg : X.Args)
+      Times += (Arg == None ? "" : spelled(Arg)) + ";";
+    return named("r:" + std::to_string(First) + Name.str() + Times);
   }
   // Parts of a whole have as many rows as equal parts of what has the same.
   if (llvm::is_contained({"split", "chunk", "tensor_split", "split_with_sizes"}, Name) && First > NoRows &&
