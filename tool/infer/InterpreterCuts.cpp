@@ -280,8 +280,8 @@ void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
       note("ambiguous-placement", E, V,
            "is a mean over " + std::to_string(Own->second) + " rows in a step that shares out " +
                std::to_string(Count->second) +
-               " as well, of which ranks have other parts; write it as a sum over its "
-               "rows, divided by their number as the bounds tell it, `x.sum() / (end - i)`");
+               " as well, of which ranks have other parts; write it as a sum over its rows, divided by their number as "
+               "the bounds tell it, `x.sum() / (end - i)`");
 }
 
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.

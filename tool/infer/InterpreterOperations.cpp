@@ -69,10 +69,10 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     bool Computes = Row.Kind == Operation::RowWise || Row.Kind == Operation::AlongDim ||
                     Row.Kind == Operation::OverDim || Row.Kind == Operation::Windows ||
                     Row.Kind == Operation::Coupled || Row.Kind == Operation::Loss || Row.Kind == Operation::Contract;
-    const bool OverSteps = Computes && !Linear && sumOfSteps(Operand, V);
+    const bool TakesWhole = Computes && !Linear, OverSteps = TakesWhole && sumOfSteps(Operand, V);
     if (OverSteps)
       demandReplicated(Operand, V, "used");
-    if (OverSteps || (Computes && !Linear && brought(V, Operand))) {
+    if (OverSteps || (TakesWhole && brought(V, Operand))) {
       Value Whole = Value::of(Placement::Replicated, Operand);
       Whole.Trained = V.Trained;
       Whole.setRank(V.Rank);

@@ -211,21 +211,19 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
         counted(Window, *Rows);
     return Window;
   }
-  // `grid.repeat({4, 1})`: as many times the rows, or of a vector's.
-  if (First > NoRows && llvm::is_contained({"repeat", "tile", "repeat_interleave"}, Name) && Dim(0) != 1) {
-    std::string Times;
+  auto AlsoSpelled = [&] { // of what has the same rows, equal arguments make equal numbers of them
+    std::string Text = std::to_string(First) + Name.str();
     for (ir::ExprId Arg : X.Args)
-      Times += (Arg == None ? "" : spelled(Arg)) + ";";
-    return named("r:" + std::to_string(First) + Name.str() + Times);
-  }
+      Text += (Arg == None ? "" : spelled(Arg)) + ";";
+    return Text;
+  };
+  // `grid.repeat({4, 1})`: as many times the rows, or of a vector's.
+  if (First > NoRows && llvm::is_contained({"repeat", "tile", "repeat_interleave"}, Name) && Dim(0) != 1)
+    return named("r:" + AlsoSpelled());
   // Parts of a whole have as many rows as equal parts of what has the same.
   if (llvm::is_contained({"split", "chunk", "tensor_split", "split_with_sizes"}, Name) && First > NoRows &&
-      (Items.size() < 2 || Dim(1) == 0)) {
-    std::string Sizes;
-    for (ir::ExprId Arg : X.Args)
-      Sizes += (Arg == None ? "" : spelled(Arg)) + ";";
-    return named("c:" + std::to_string(First) + Name.str() + Sizes);
-  }
+      (Items.size() < 2 || Dim(1) == 0))
+    return named("c:" + AlsoSpelled());
   if (Kind == Reduced)
     return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
   if (Name == "select" && Dim(0) && *Dim(0) > 0) // the same of all rows

@@ -371,8 +371,10 @@ void Interpreter::loopBody(ir::StmtId Id) {
         }
       } else if (T.Hold == ir::Holding::Pointer || StringRef(T.Name).ends_with("*") ||
                  StringRef(T.Name).starts_with("std::reference_wrapper<")) {
-        Elsewhere.insert(S.Var);                                      // `for (auto *sum : {&a, &b})`
-      } else if (T.Kind == TypeKind::Tensor && !Alias.count(S.Var)) { // another name of one of them
+        // `for (auto *sum : {&a, &b})`
+        Elsewhere.insert(S.Var);
+      } else if (T.Kind == TypeKind::Tensor && !Alias.count(S.Var)) {
+        // Another name of one of them.
         if (std::optional<Location> L = lvalue(S.Value))
           Views[S.Var] = {*L};
       }

@@ -141,6 +141,7 @@ struct Value {
 
   /// By it the program lets some ranks do what others don't.
   bool tellsRanks() const { return Kind == Placement::Unknown && Why == OfThisRank; }
+  /// A whole tensor in which this rank's rows are right, and no others.
   bool amongOthers() const { return Kind == Placement::Unknown && Why == AmongOthers; }
   bool replicated() const { return Kind == Placement::Replicated || Kind == Placement::Zero; }
   bool outside() const { return Equal == Strength::Outside; }

@@ -107,7 +107,7 @@ public:
         Work.push_back((Dir + "/" + Name).str());
     }
     StringSet<> Seen;
-    bool Torch = false, Lacks = false;
+    std::vector<const File *> Parts;
     for (size_t I = 0; I != Work.size(); ++I) {
       if (!Seen.insert(Work[I]).second)
         continue;
@@ -116,17 +116,17 @@ public:
         continue;
       Result.Trains |= F->Trains;
       Result.Main = std::max(Result.Main, F->Main);
-      Torch |= F->Torch;
+      Parts.push_back(F);
       for (const auto &[Name, Quoted] : F->Includes) {
         if (Quoted)
           Work.push_back((sys::path::parent_path(F->Path) + "/" + Name).str());
         for (const std::string &Dir : Folders)
           Work.push_back(Dir + "/" + Name);
-        Lacks |= Quoted && !found(Name, sys::path::parent_path(F->Path), Folders);
       }
     }
     // What isn't there may be where it trains: the parse says what is missing.
-    Result.Trains |= Torch && Lacks;
+    if (!Result.Trains && any_of(Parts, [](const File *F) { return F->Torch; }))
+      Result.Trains = any_of(Parts, [&](const File *F) { return lacks(*F, Folders); });
     return Result;
   }
 
@@ -146,11 +146,14 @@ private:
     return Full.str().str();
   }
 
-  /// Whether an include in quotes leads to a file, of whomever.
-  static bool found(StringRef Name, StringRef Beside, const std::vector<std::string> &Folders) {
-    auto In = [&](StringRef Folder) { return sys::fs::exists(Folder + "/" + Name); };
-    return sys::path::is_absolute(Name) || In(Beside) || any_of(Folders, In) || In("/usr/local/include") ||
-           In("/usr/include");
+  /// Whether an include in quotes leads to no file, of whomever.
+  static bool lacks(const File &F, const std::vector<std::string> &Folders) {
+    return any_of(F.Includes, [&](const auto &Include) {
+      const auto &[Name, Quoted] = Include;
+      auto In = [&Name = Name](StringRef Folder) { return sys::fs::exists(Folder + "/" + Name); };
+      return Quoted && !sys::path::is_absolute(Name) && !In(sys::path::parent_path(F.Path)) && !any_of(Folders, In) &&
+             !In("/usr/local/include") && !In("/usr/include");
+    });
   }
 
   /// None if it isn't a file of the project.
