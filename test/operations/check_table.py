@@ -3,7 +3,9 @@
 
 The samples (samples.txt) become one C++ program, and `accelerate-migrate --dump=placements` tells how each result lies on
 the ranks. Then torch computes them on a batch as a whole, and on the same batch cut unevenly into two and three parts and
-into parts without rows: put together as the placement says, values and gradients must be equal. Where the tool says that a
+into parts without rows: put together as the placement says, values and gradients must be equal. Of the same samples on
+tensors that are whole, with as many dimensions as they have or read from a file, the tool must not say another number of
+dimensions than the result has. Where the tool says that a
 result is none of these (U), none of them may fit, unless the sample ends in `| refused`: it fits by accident or could be
 followed one day. A row without a sample is an error.
 
@@ -118,8 +120,9 @@ def make(spec):
     return x
 
 
-def program(samples):
-    lines = ["#include <torch/torch.h>", "namespace F = torch::nn::functional;", "int main() {",
+def program(samples, read):
+    lines = ["#include <torch/torch.h>", "namespace F = torch::nn::functional;",
+             "torch::Tensor of_file(const char* path) { torch::Tensor x; torch::load(x, path); return x; }", "int main() {",
              "torch::nn::Linear model(784, 10);",
              "auto loader = torch::data::make_data_loader(torch::data::datasets::MNIST(\"data\")"
              ".map(torch::data::transforms::Stack<>()), 64);",
@@ -128,7 +131,9 @@ def program(samples):
     for sample in samples:
         text = "{ "
         for spec in sample.inputs:
-            if spec.batch is None:
+            if read:
+                made = 'of_file("%s")' % spec.name
+            elif spec.batch is None:
                 made = "torch::ones({%s})" % ", ".join(map(str, spec.shape))
             else:
                 moved = [-1] + [s for i, s in enumerate(spec.shape) if i != spec.batch]
@@ -142,8 +147,8 @@ def program(samples):
     return "\n".join(lines), first
 
 
-def placements(tool, rules, flags, samples):
-    text, first = program(samples)
+def placements(tool, rules, flags, samples, read=False):
+    text, first = program(samples, read)
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "samples.cpp"), "w", encoding="utf-8") as f:
             f.write(text)
@@ -362,6 +367,14 @@ class Checker:
                 return "gradients with respect to %s differ as %s" % (n, kind)
         return None
 
+    def counted(self, sample, claim):
+        """What is wrong with the dimensions that a result of whole tensors is said to have, or None."""
+        said = re.search(r" of (\d+) dimensions", claim)
+        torch.manual_seed(sample.line)
+        result = evaluate(sample, {spec.name: make(spec) for spec in sample.inputs})
+        dims = result.dim() - (1 if self.complex(sample, {spec.name: make(spec) for spec in sample.inputs}) else 0)
+        return "it has %d dimensions, not %s" % (dims, said.group(1)) if said and int(said.group(1)) != dims else None
+
     def run(self, samples, claims):
         """Failures by sample; U is one if something simpler fits every cut."""
         failures = {}
@@ -453,6 +466,14 @@ def main():
     if options.mutate is None:
         claims = placements(options.tool, options.rules, flags, samples)
         failures = checker.run(samples, claims)
+        whole = [s._replace(inputs=tuple(spec._replace(batch=None) for spec in s.inputs)) for s in samples]
+        told = 0
+        for read in (False, True):
+            for sample, claim in zip(whole, placements(options.tool, options.rules, flags, whole, read)):
+                told += " dimensions" in claim
+                wrong = checker.counted(sample, claim)
+                if wrong:
+                    failures[sample] = (claim + (" of tensors read from files" if read else " of whole tensors"), wrong)
         for sample, (claim, wrong) in failures.items():
             print("samples.txt:%d: %s: %s\n  the tool says %s, but %s" % (sample.line, sample.row, sample.text, claim, wrong))
         if options.only:
@@ -465,7 +486,8 @@ def main():
             if found != listed:
                 status = True
                 print("%s: add %s; remove %s" % (key, sorted(found - listed), sorted(listed - found)))
-        print("%d rows, %d samples, %d cuts each: %d failures" % (len(needed), len(samples), len(SPLITS), len(failures)))
+        print("%d rows, %d samples, %d cuts each, %d numbers of dimensions of whole results: %d failures"
+              % (len(needed), len(samples), len(SPLITS), told, len(failures)))
         return 1 if status else 0
     text, became = mutated(table, kinds, random.Random(options.mutate))
     with tempfile.TemporaryDirectory() as folder:

@@ -73,7 +73,8 @@ static bool aligned(const Value &A, const Value &B) {
 
 Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
   Value Result = Value::of(Placement::Replicated, E);
-  int Longest = -1; // of the replicated ones
+  int Longest = -1;                 // of the replicated ones
+  const Value *Uncounted = nullptr; // of which it isn't known how many dimensions it has
   for (const Value &V : Values) {
     if (V.Kind == Placement::Unknown || V.Kind == Placement::Own)
       return V;
@@ -81,6 +82,8 @@ Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
       continue;
     if (V.replicated()) {
       Longest = std::max<int>(Longest, V.Rank);
+      if (V.Rank < 0)
+        Uncounted = &V;
       continue;
     }
     if (V.Kind != Placement::Sharded)
@@ -108,6 +111,8 @@ Value broadcast(ArrayRef<Value> Values, ir::ExprId E) {
   if (Result.Kind == Placement::Sharded && Result.Rank >= 0 && Longest > Result.Rank) {
     Result.Dim += Longest - Result.Rank;
     Result.setRank(Longest);
+  } else if (Result.replicated() && Uncounted) { // numbers beside it change nothing
+    Longest <= 0 ? Result.takeRank(*Uncounted) : Result.forgetRank();
   } else if (Result.replicated()) {
     Result.setRank(Longest);
     Result.Least = 0;

@@ -99,6 +99,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
       V = Value::unknown("is a list of a batch's rows", Operand);
     if (holdsTensors(T))
       In.Tensors.push_back(V);
+    else if (V.Rank < 0 && V.replicated() && !StringRef(T.Name).contains("Tensor")) // numbers have no dimensions
+      V.setRank(0);
   }
   In.InPlace = InPlace;
   In.Brought = Behind || Moves || Into;
@@ -203,7 +205,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
           return V;
   Dimensions Dims = dimensions(Row, Args, In.Exprs.empty() ? None : In.Exprs[0]);
-  if (optionGiven(Row.DropsOut, X, In)) { // of the rows, if there are any
+  if (optionGiven(Row.DropsOut, X, In) && !madeWithout(In.Maker, "dropout")) { // of the rows, if there are any
     auto Rows = llvm::find_if(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });
     dropsOut(E, Rows == Values.end() ? Values.front() : *Rows, Result);
   }
@@ -215,10 +217,15 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
          "other ranks others");
 
   switch (Row.Kind) {
-  case Operation::RowWise:
-    if (AnyLocal && Values.size() == 1 && StringRef(X.Name).ends_with("::where"))
-      return lookedAt(E, X.Name); // which rows it holds for
-    return broadcast(Values, E);
+  case Operation::RowWise: {
+    const bool Places = Values.size() == 1 && StringRef(X.Name).ends_with("::where"); // where it holds
+    if (Places && AnyLocal)
+      return lookedAt(E, X.Name);
+    Value Each = broadcast(Values, E);
+    if (Places && Each.replicated())
+      Each.setRank(1);
+    return Each;
+  }
   case Operation::Item:
     Result.setRank(0);
     return Result;
@@ -302,7 +309,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
         if (V.Kind == Placement::Extent)
           return asManyRows(E, In, Dims);
       bool OverBatch = false;
-      if (Row.Kind == Operation::OverDim && Dims.Unknown)
+      if (Row.Kind == Operation::AlongDim && In.Tensors.size() == 1)
+        Joined.takeRank(First);
+      else if (Row.Kind == Operation::OverDim && Dims.Unknown)
         Joined.forgetRank();
       else if (Row.Kind == Operation::OverDim && Dims.All)
         Joined.setRank(0);

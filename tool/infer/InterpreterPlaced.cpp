@@ -157,8 +157,10 @@ Value Interpreter::lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In,
   bool OneIndex = StringRef(X.Name).ends_with("index_select");
   if (Self.Kind != Placement::Sharded && Index.Kind != Placement::Sharded) {
     Value Result = broadcast(In.Values, E);
-    if (OneIndex && Result.replicated())
+    if (Result.replicated() && OneIndex)
       Self.Rank >= 0 ? Result.setRank(Self.Rank) : Result.forgetRank();
+    else if (Result.replicated() && StringRef(X.Name).ends_with("::take")) // shaped like the index
+      Result.takeRank(Index);
     return Result;
   }
   if (StringRef(X.Name).ends_with("::take") && Self.replicated() && Index.Kind == Placement::Sharded) {
