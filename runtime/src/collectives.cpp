@@ -247,19 +247,21 @@ int64_t global_rows(int64_t local_rows) {
   return s.training_slice.global_rows;
 }
 
-torch::Tensor own_rows(const torch::Tensor& whole) {
+torch::Tensor own_rows(const torch::Tensor& whole, int64_t for_each) {
   const State& s = state();
   if (!in_hand()) {
     return whole;
   }
-  const int64_t rows = s.training_slice.global_rows;
+  TORCH_CHECK(for_each > 0, "[accelerate] rank ", rank(), ": own_rows() takes 1 row or more for each of the batch's, not ",
+              for_each);
+  const int64_t rows = s.training_slice.global_rows * for_each;
   if (whole.dim() > 0 && whole.size(0) == 1 && rows != 1) {
     return whole;  // broadcast along the rows, whatever rank they are on
   }
   TORCH_CHECK(whole.dim() > 0 && whole.size(0) == rows, "[accelerate] rank ", rank(),
-              ": own_rows() takes a tensor with the ", rows, " rows of the global batch, or one, and this one is ",
-              whole.sizes());
-  return whole.narrow(0, s.training_slice.begin, s.training_slice.rows);
+              ": own_rows() takes a tensor with the ", rows, for_each > 1 ? " rows for those" : " rows",
+              " of the global batch, or one, and this one is ", whole.sizes());
+  return whole.narrow(0, s.training_slice.begin * for_each, s.training_slice.rows * for_each);
 }
 
 torch::Tensor global_like(const torch::Tensor& x) {

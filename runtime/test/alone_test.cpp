@@ -19,6 +19,7 @@ int threads() {
 }
 
 TEST(Alone, NothingIsStarted) {
+  torch::cuda::is_available();  // whose driver may start one
   const int before = threads();
   accelerate::Accelerator accelerator;
   torch::nn::Linear model(2, 1);

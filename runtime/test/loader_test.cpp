@@ -198,6 +198,16 @@ TEST(Loader, DrawsForRowsAreTheSingleProcesses) {
     EXPECT_EQ(whole.size(0), accelerator.global_rows(rows));
     EXPECT_TRUE(torch::equal(whole, at::randn({whole.size(0), 2}, before, at::TensorOptions())));
 
+    // Several rows for each of the batch's.
+    const auto pairs = torch::arange(whole.size(0) * 2).view({-1, 1});
+    const auto two = accelerator.own_rows(pairs, 2);
+    EXPECT_EQ(two.size(0), 2 * rows);
+    EXPECT_TRUE(torch::equal(two.view({rows, 2}), accelerator.own_rows(pairs.view({-1, 2}))));
+    if (accelerator.num_processes() > 1) {
+      EXPECT_THROW(accelerator.own_rows(pairs, 3), c10::Error);
+      EXPECT_THROW(accelerator.own_rows(pairs, 0), c10::Error);
+    }
+
     const auto buffer = torch::zeros({whole.size(0), 2});
     accelerator.own_rows(buffer).copy_(own);
     EXPECT_TRUE(torch::equal(accelerator.own_rows(buffer), own));

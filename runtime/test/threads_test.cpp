@@ -1,4 +1,4 @@
-/// How many threads a rank computes with. It's settled with the process's first Accelerator: each suite is a process of
+/// How many threads a rank computes with, where that is the CPU. It's settled with the process's first Accelerator: each suite is a process of
 /// its own, whose OMP_NUM_THREADS is 1 as LibTorch starts (run_ranks.sh), and isn't set as the Accelerator looks.
 
 #include <accelerate/accelerate.h>
@@ -22,7 +22,7 @@ TEST(ThreadsShared, EachRankHasItsPartOfTheCpus) {
   unsetenv("OMP_NUM_THREADS");
   accelerate::Accelerator accelerator;
   const auto n = static_cast<int>(accelerator.num_processes());
-  EXPECT_EQ(torch::get_num_threads(), n == 1 ? before : std::max(1, cpus() / n));
+  EXPECT_EQ(torch::get_num_threads(), n == 1 || torch::cuda::is_available() ? before : std::max(1, cpus() / n));
 }
 
 /// As on a host of its own for each rank.
@@ -32,7 +32,8 @@ TEST(ThreadsOfHosts, EachRankHasAllCpus) {
   setenv("LOCAL_RANK", "0", 1);
   setenv("LOCAL_WORLD_SIZE", "1", 1);
   accelerate::Accelerator accelerator;
-  EXPECT_EQ(torch::get_num_threads(), accelerator.num_processes() == 1 ? before : cpus());
+  const bool left = accelerator.num_processes() == 1 || torch::cuda::is_available();
+  EXPECT_EQ(torch::get_num_threads(), left ? before : cpus());
 }
 
 TEST(ThreadsBound, NoMoreThanTheCpusThatALauncherHasBoundItTo) {

@@ -65,6 +65,7 @@ private:
   bool trainsBehind(ir::StmtId S, ObjectId With) const;
   bool isPreparedLoader(ir::VarId V) const;
   bool touches(ir::StmtId S, const std::set<ObjectId> &Involved) const;
+  bool computesByModel(ir::StmtId S, int Hops = 3) const;
   size_t firstTraining(const std::vector<ir::StmtId> &Children, size_t From) const;
   size_t childWith(ir::StmtId Block, ir::StmtId Inner) const;
   size_t trainingBehind(ir::StmtId Block, const OptimizerRole &O) const;

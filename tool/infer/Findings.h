@@ -40,6 +40,7 @@ struct Findings {
   std::map<uint32_t, Evidence> Kept;              ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows
+  std::map<ir::ExprId, ir::ExprId> NoiseForEach;  ///< of draws of several rows for each of a batch's, how many
   std::set<ir::ExprId> OwnRows;                   ///< whole values of which this rank's rows are meant
   std::map<ir::ExprId, ir::ExprId> RowNoiseLike;  ///< draws like a batch, with the batch
   /// Losses weighted by class: the target, and what says the weights (a module, or arguments).

@@ -125,6 +125,7 @@ private:
   void exec(ir::StmtId S);
   void handedOn(ir::ExprId E, const Value &V);
   void sumsOfParts(const State &A, const State &B);
+  void keptOnOneSide(const State &A, const State &B);
   /// Behind a loop's body, a switch or a function all ranks are together as they were ahead of it, but for those that
   /// have returned from the function in it.
   class RanksHere {
@@ -320,6 +321,7 @@ private:
   int braces(ir::ExprId Data) const;
   Value expanded(ir::ExprId E, const Operands &In, Arguments &Args);
   ir::ExprId likeOf(ir::ExprId E) const;
+  ir::ExprId forEachOfRows(ir::ExprId Size, ir::ExprId &Rows);
   void drawForRows(ir::ExprId E, const ir::Expr &X, const Operands &In, ir::ExprId Rows, Value &Result);
   bool drawsFromAll(const ir::Expr &X, const Operands &In);
   void drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V);
@@ -346,6 +348,7 @@ private:
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
+  bool madeWithout(ir::ExprId Maker, llvm::StringRef Option) const;
   bool optionGiven(const std::string &Option, const ir::Expr &X, const Operands &In) const;
   Value ofField(ir::ExprId E, const Location &L, Value V);
 
@@ -503,7 +506,10 @@ private:
   bool filledByNumber(ir::VarId V) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;
   bool isParameter(ir::ExprId E);
+  ir::ExprId rangeOf(ir::ExprId E, bool Through) const;
+  ir::ExprId madeAs(ir::ExprId E) const;
   bool numbersRows(ir::ExprId E) const;
+  bool picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const;
   std::optional<Value> ofEachRow(const ir::Expr &X, Value V);
   uint32_t lengthNamed(ir::ExprId List);
   bool isPoint();
@@ -538,6 +544,7 @@ private:
   Value yielded(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> written(const ir::Expr &X, size_t I);
   void fill(ir::ExprId E, const ir::Expr &X);
+  void readsInto(ir::ExprId E, const ir::Expr &X);
   void ownRows(size_t Compares, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
   std::optional<int64_t> integer(ir::ExprId E) const;

@@ -112,6 +112,18 @@ void Interpreter::sumsOfParts(const State &A, const State &B) {
   }
 }
 
+/// `if (loss < best) best = loss;`: a number that is a mean or a sum on one side and whole on the
+/// other is brought together where it is assigned, from the next run on.
+void Interpreter::keptOnOneSide(const State &A, const State &B) {
+  for (const auto &[L, V] : A)
+    if (auto Other = B.find(L); Other != B.end())
+      for (const auto &[Part, Whole] : {std::pair(&V, &Other->second), std::pair(&Other->second, &V)})
+        if ((Part->Kind == Placement::Mean || Part->Kind == Placement::Partial || Part->Kind == Placement::Extreme) &&
+            Whole->Kind == Placement::Replicated && Part->AssignedBy != None && Divergent == 0 && !ofOneRank() &&
+            P.Code.type(Part->AssignedBy).number())
+          Restart |= CoerceAtAssign.insert(Part->AssignedBy).second;
+}
+
 /// Whether a parameter was given something: `if (!action.defined()) action = …` of a function that samples for some
 /// callers and looks at what others have sampled. None where that isn't known.
 std::optional<bool> Interpreter::given(ir::ExprId Condition) {
@@ -207,6 +219,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   Dead = ThenDead && ElseDead;
   if (!ThenDead && !ElseDead) {
     sumsOfParts(AfterThen, Current);
+    keptOnOneSide(AfterThen, Current);
     cutAlike(AfterThen, Current);
   }
   if (ThenDead && !ElseDead)

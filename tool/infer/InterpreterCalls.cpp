@@ -397,8 +397,10 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         if (Value V = eval(Arg); !V.replicated())
           write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't in the operation table", E), E);
   bool Collects = X.Object != None && isCollecting(X.Name);
-  if (X.Kind == ExprKind::Call && !Collects)
+  if (X.Kind == ExprKind::Call && !Collects) {
     fill(E, X);
+    readsInto(E, X);
+  }
   bool FromOwn = false, FromRows = false;
   for (ir::ExprId Arg : X.Args) {
     Value V = eval(Arg);

@@ -210,6 +210,18 @@ bool Interpreter::optionGiven(const std::string &Option, const ir::Expr &X, cons
          });
 }
 
+/// Whether a module is made with an option of zero, wherever it is made: `options.dropout(0.0)`.
+bool Interpreter::madeWithout(ir::ExprId Maker, StringRef Option) const {
+  const std::vector<ir::ExprId> Made = Maker == None ? std::vector<ir::ExprId>() : constructions(Maker);
+  return !Made.empty() && llvm::all_of(Made, [&](ir::ExprId E) {
+    Arguments Args = arguments(OperationRow(), P.Code.Exprs[E].Args);
+    auto It = Args.find(Option.str());
+    double Given = 1;
+    return It != Args.end() && It->second.size() == 1 &&
+           !StringRef(P.Code.Exprs[P.unconverted(It->second[0])].Name).getAsDouble(Given) && Given == 0;
+  });
+}
+
 /// `T<int>` of the rest of `std::unique_ptr<T<int>, D>`.
 StringRef firstArgument(StringRef Rest) {
   int Depth = 0;

@@ -537,6 +537,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       V = nonLinear(V, From, "kept beyond its step");
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
+  } else if (V.reducible() && CoerceAtAssign.count(From)) {
+    V = demandReplicated(From, V, "kept for later");
   }
   bool Part = isPart(To);
   if (ofContainer(To))

@@ -186,7 +186,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
                  .Cases("norm", "any", "all", "std", "var", Reduced)
                  .Cases("select", "permute", "transpose", "t", "stack", Fresh)
                  .Case("pad_sequence", Fresh)
-                 .Cases("view", "reshape", "flatten", "squeeze", "unsqueeze", "cat", Other)
+                 .Cases("view", "reshape", "flatten", "squeeze", "unsqueeze", Other)
                  .Default(Keep);
   if (Kind == Picked) {
     if (Name != "index" && Dim(0) != 0)
@@ -238,8 +238,10 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return NoRows;
   if (Name == "flatten" || Name == "squeeze" || Name == "unsqueeze")
     return Dim(0) && *Dim(0) == 0 ? 0 : Name == "flatten" && Items.empty() ? 0 : First;
-  if (Name == "cat")
+  if (llvm::is_contained({"cat", "concat", "concatenate"}, Name))
     return Dim(0) && *Dim(0) != 0 ? First : ownRowsName(E);
+  if (llvm::is_contained({"vstack", "row_stack", "hstack", "dstack"}, Name)) // side by side, of those that have rows
+    return Last[Operands[0]].Rank >= 2 && (Name == "hstack" || Name == "dstack") ? First : ownRowsName(E);
   if (Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss))
     return NoRows;
   if (Op && *Op == Operation::Contract)
@@ -345,21 +347,52 @@ void Interpreter::fill(ir::ExprId E, const ir::Expr &X) {
   }
 }
 
+/// What a call without a body is given to write to, `torch::load(targets, path)`, holds something from then on.
+void Interpreter::readsInto(ir::ExprId E, const ir::Expr &X) {
+  if (StringRef(X.Name).starts_with("std::")) // `std::tie`, `std::move`
+    return;
+  for (size_t I = 0; I != X.Args.size(); ++I)
+    if (std::optional<Location> L = written(X, I); L && holdsTensors(P.Code.type(X.Args[I])))
+      if (read(*L, X.Args[I]).Kind == Placement::Zero) {
+        Value Read = Value::of(Placement::Replicated, E);
+        Read.Rows = ownRowsName(E);
+        write(*L, Read, None);
+      }
+}
+
+/// How many numbers `torch::arange(n)` has, from zero on; None of anything else. `Through` looks behind a name.
+ir::ExprId Interpreter::rangeOf(ir::ExprId E, bool Through) const {
+  const ir::Expr &X = P.Code.Exprs[Through ? madeAs(E) : P.unconverted(E)];
+  const bool FromZero = X.Kind == ExprKind::Call && !X.Args.empty() && X.Args[0] != None &&
+                        StringRef(X.Name).rsplit("::").second == "arange" &&
+                        !(X.Args.size() > 1 && X.Args[1] != None && P.Code.type(X.Args[1]).number());
+  return FromZero ? X.Args[0] : None;
+}
+
+/// What a name was given, if `E` is one.
+ir::ExprId Interpreter::madeAs(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+  const ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
+  return Made == None ? E : P.unconverted(Made);
+}
+
 /// `torch::arange(x.size(0))`: the numbers of a batch's rows, or of this rank's.
 bool Interpreter::numbersRows(ir::ExprId E) const {
-  auto Named = [&](ir::ExprId Of) {
-    const ir::Expr &X = P.Code.Exprs[Of = P.unconverted(Of)];
-    ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
-    return Made == None ? Of : P.unconverted(Made);
-  };
-  const ir::Expr &X = P.Code.Exprs[Named(E)];
-  if (X.Kind != ExprKind::Call || X.Args.empty() || X.Args[0] == None ||
-      StringRef(X.Name).rsplit("::").second != "arange" ||
-      (X.Args.size() > 1 && X.Args[1] != None && P.Code.type(X.Args[1]).number()))
+  const ir::ExprId Of = rangeOf(E, /*Through=*/true);
+  if (Of == None)
     return false;
-  const ir::Expr &Count = P.Code.Exprs[Named(X.Args[0])];
+  const ir::Expr &Count = P.Code.Exprs[madeAs(Of)];
   return Count.Kind == ExprKind::Call && Count.Object != None && StringRef(Count.Name).ends_with("::size") &&
          Count.Args.size() == 1 && integer(Count.Args[0]) == 0;
+}
+
+/// `q.index({torch::arange(batch_size), actions})`: the range tells of each row one, and isn't a part of a batch.
+bool Interpreter::picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const {
+  if (X.Kind != ExprKind::Call || !StringRef(X.Name).ends_with("::index") ||
+      rangeOf(Operand, /*Through=*/false) == None)
+    return false;
+  const std::vector<ir::ExprId> Items = indexItems(X);
+  return Items.size() > 1 && P.unconverted(Items[0]) == P.unconverted(Operand);
 }
 
 /// A list that is filled in one place: with every other that is filled there, as long as the rounds of its loop.
@@ -500,7 +533,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     for (size_t I = 0; I != Operands.size(); ++I) {
       const Value &V = Last[Operands[I]];
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
-          isParameter(Operands[I]))
+          isParameter(Operands[I]) || picksOfEachRow(X, Operands[I]))
         continue;
       // `hits.index_add_(0, classes, …)`: what is added to has places, as many as the batch has rows by chance.
       if (I == 0 && Op && *Op == Operation::Scatter && X.Object != None)
@@ -547,6 +580,11 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     }
     if (Result.Kind == Placement::Sharded || Result.Kind == Placement::Mean || Result.Kind == Placement::Partial)
       Result.Rows = Batch;
+    std::vector<ir::ExprId> Shape; // `samples.view({x.size(0), 5})`: of several rows for each, these again
+    if (Op && *Op == Operation::Reshape && Result.Kind == Placement::Sharded && !X.Args.empty())
+      collectItems(P, X.Args[0], Shape);
+    if (!Shape.empty() && Last[Shape[0]].Kind == Placement::Extent && Last[Shape[0]].Rows > NoRows)
+      Result.Rows = Last[Shape[0]].Rows;
     return Result;
   }
   if (!Result.replicated())
@@ -568,7 +606,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   for (size_t I = 0; I != Operands.size(); ++I) {
     const Value &V = Last[Operands[I]];
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Trained || V.Rows == NoRows ||
-        V.Rank == 0 || isParameter(Operands[I]) || numbersRows(Operands[I]))
+        V.Rank == 0 || isParameter(Operands[I]) || numbersRows(Operands[I]) || picksOfEachRow(X, Operands[I]))
       continue;
     if (Module && I == 0 && takesOneSample(E, X, *Op, V, Result))
       continue;

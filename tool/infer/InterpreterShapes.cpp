@@ -56,9 +56,14 @@ Value Interpreter::concatenated(ir::ExprId E, const ir::Expr &X, const Operation
     llvm::erase_if(Items, [&](ir::ExprId Item) { return P.Code.type(Item).Kind != TypeKind::Tensor; });
     if (!Items.empty())
       Result.forgetRank();
-    for (ir::ExprId Item : Items) // as many dimensions as each of them
+    // As many dimensions as each of them; some add those that are missing.
+    const StringRef Plain = StringRef(X.Name).rsplit("::").second;
+    const int Least = Plain == "dstack"                                                    ? 3
+                      : llvm::is_contained({"vstack", "row_stack", "column_stack"}, Plain) ? 2
+                                                                                           : 0;
+    for (ir::ExprId Item : Items)
       if (Last[Item].Rank >= 0)
-        Result.setRank(Last[Item].Rank);
+        Result.setRank(std::max<int>(Last[Item].Rank, Least));
     // `stack({weights.sum(), output.sum()})`: beside what is whole, a part of a sum isn't one of the whole.
     if (llvm::any_of(Items, [&](ir::ExprId Item) { return Last[Item].Kind == Placement::Replicated; }))
       for (ir::ExprId Item : Items)
@@ -197,8 +202,12 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
   if (In.Tensors.size() > 1) { // view_as
     const Value &Like = In.Tensors[1];
     bool Rows = Local && Like.Kind == Placement::Sharded && Result.Dim == 0 && Like.Dim == 0;
-    if (Rows || (!Local && Like.replicated()))
-      return Rows ? Like : Result;
+    if (Rows)
+      return Like;
+    if (!Local && Like.replicated()) {
+      Result.takeRank(Like);
+      return Result;
+    }
     if (!Local && Like.Kind == Placement::Sharded && Like.Dim == 0 && ownRowsOf(In.Exprs[0]))
       return Like;
     return misshapen(E, In.Tensors[0]);
@@ -258,6 +267,15 @@ Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
   Value Result = In.Tensors[0];
   bool Repeats = Args.count("repeats") != 0;
   const std::vector<ir::ExprId> &Sizes = Args[Repeats ? "repeats" : "sizes"];
+  if (Sizes.size() == 1 && P.Code.type(Sizes[0]).Kind == TypeKind::Container) { // of which the number isn't told
+    const ir::Expr &Of = P.Code.Exprs[P.unconverted(Sizes[0])];
+    if (!Repeats && Of.Object != None && Of.Name == "at::Tensor::sizes") // as `expand_as`
+      return besideRows({Result, eval(Of.Object)}, E);
+    if (!Result.replicated() || !eval(Sizes[0]).replicated())
+      return Value::unknown("is given sizes that aren't followed", E);
+    Result.forgetRank();
+    return Result;
+  }
   if (Result.Kind == Placement::Sharded) {
     int Dim = Result.Rank < 0 ? Result.Dim : Result.Dim + int(Sizes.size()) - Result.Rank;
     if (Dim < 0 || Dim >= int(Sizes.size()))
@@ -358,6 +376,17 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     for (size_t I = 0; I != Shape.size(); ++I) {
       Value V = eval(Shape[I]);
       bool Sizes = P.Code.type(Shape[I]).Kind == TypeKind::Container;
+      if (ir::ExprId Each = I == 0 && !Sizes && V.Kind == Placement::Partial ? forEachOfRows(Shape[0], Rows) : None;
+          Each != None && Result.Kind != Placement::Unknown) {
+        ++Extents;
+        Result = Value::sharded(0, E);
+        Result.Rows = named("x:" + spelled(Shape[0]));
+        Result.Picked = Last[Rows].Picked;
+        Result.setRank(Shape.size());
+        if (Draws && Recording)
+          Out.NoiseForEach[E] = Each;
+        continue;
+      }
       if (V.Kind == Placement::Extent && Result.Kind != Placement::Unknown) {
         ++Extents;
         Result = Value::sharded(Sizes ? V.Dim : I, E);
@@ -374,6 +403,9 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
         Result = Value::unknown("has a shape that is computed from this rank's rows", E);
       } else if (V.replicated() && Result.replicated() && !Sizes) {
         Result.setRank(Shape.size());
+      } else if (const ir::Expr &Of = P.Code.Exprs[P.unconverted(Shape[I])];
+                 Result.replicated() && Of.Object != None && Of.Name == "at::Tensor::sizes") {
+        Result.takeRank(eval(Of.Object));
       }
     }
     if (Extents > 1)
@@ -460,12 +492,23 @@ int Interpreter::rankIndexed(const ir::Expr &X, int Rank) const {
 /// `q.index({torch::arange(q.size(0)), action})`: of each row, one.
 std::optional<Value> Interpreter::ofEachRow(const ir::Expr &X, Value V) {
   std::vector<ir::ExprId> Items = indexItems(X);
-  if (V.Kind != Placement::Sharded || V.Dim != 0 || Items.size() < 2 || !numbersRows(Items[0]) ||
+  if (V.Kind != Placement::Sharded || V.Dim != 0 || Items.size() < 2 ||
       !llvm::all_of(llvm::drop_begin(Items), [&](ir::ExprId Item) {
         Value Of = eval(Item);
         return P.Code.type(Item).Kind == TypeKind::Tensor && Of.Kind == Placement::Sharded && Of.Dim == 0;
       }))
     return std::nullopt;
+  if (!numbersRows(Items[0])) { // the number of all rows, written out: here this rank's are meant
+    const ir::ExprId Count = rangeOf(Items[0], /*Through=*/false);
+    const Value All = eval(Items[0]);
+    auto Named = [&](ir::ExprId Of) { return Of != None && P.Code.Exprs[Of].Kind == ExprKind::Ref; };
+    auto Batch = llvm::find_if(Items, Named);
+    if (Count == None || !All.replicated() || All.Rows <= NoRows || !(All.Rows == V.Rows || isBatchSize(Count)) ||
+        Batch == Items.end())
+      return std::nullopt;
+    if (Recording)
+      Out.BatchSizes[Count] = Named(X.Object) ? X.Object : *Batch;
+  }
   V.addToRank(1 - int(Items.size()));
   V.Narrowed = true;
   return V;

@@ -280,11 +280,60 @@ bool Deriver::touches(ir::StmtId S, const std::set<ObjectId> &Involved) const {
   return Touches;
 }
 
-/// Where training begins in a block, looked for from a statement on; its end if it doesn't.
+/// Whether something in a statement is computed by a model, by functions that it calls, too.
+bool Deriver::computesByModel(ir::StmtId S, int Hops) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    const ir::Type &T = P.Code.type(E);
+    if (Found || X.Kind != ExprKind::Call || T.number() || T.Kind == TypeKind::Void)
+      return;
+    const StringRef Name = StringRef(X.Name).rsplit("::").second;
+    Found = X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module && T.Kind != TypeKind::Module &&
+            !llvm::is_contained({"parameters", "named_parameters", "buffers", "named_buffers"}, Name);
+    if (Hops > 0)
+      for (ir::FuncId F : P.bodies(X))
+        Found |= computesByModel(P.Code.Functions[F].Body, Hops - 1);
+  });
+  return Found;
+}
+
+/// Where training begins in a block, looked for from a statement on; its end if it doesn't. What a model computes for
+/// the loss, `auto output = model(x);`, is of it.
 size_t Deriver::firstTraining(const std::vector<ir::StmtId> &Children, size_t From) const {
-  while (From < Children.size() && !trains(Children[From]))
-    ++From;
-  return From;
+  size_t First = From;
+  while (First < Children.size() && !trains(Children[First]))
+    ++First;
+  if (First == Children.size())
+    return First;
+  std::set<ObjectId> Needed;
+  auto Named = [&](ir::ExprId Of, auto Do) {
+    P.forEachExpr(Of, [&](ir::ExprId E) {
+      if (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field)
+        Do(R.object(E));
+    });
+  };
+  auto Needs = [&](ir::StmtId S) {
+    P.forEachExprIn(S, [&](ir::ExprId E) { Named(E, [&](ObjectId Object) { Needed.insert(Object); }); });
+  };
+  Needs(Children[First]);
+  for (size_t I = First; I-- > From;) {
+    bool Gives = false;
+    P.forEachStmt(Children[I], [&](ir::StmtId S) {
+      if (P.Code.Stmts[S].Kind == StmtKind::Decl)
+        Gives |= Needed.count(R.objectOfVar(P.Code.Stmts[S].Var)) != 0;
+    });
+    P.forEachExprIn(Children[I], [&](ir::ExprId E) {
+      if (expr(E).Kind == ExprKind::Assign && expr(E).Args[0] != None)
+        Named(expr(E).Args[0], [&](ObjectId Object) { Gives |= Needed.count(Object) != 0; });
+    });
+    if (!Gives)
+      continue;
+    Needs(Children[I]);
+    if (computesByModel(Children[I]))
+      First = I;
+  }
+  return First;
 }
 
 /// The number of a block's statement that is or holds another.

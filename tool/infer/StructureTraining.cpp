@@ -199,6 +199,8 @@ void Deriver::metrics() {
   for (const auto &[E, Rows] : F.RowNoise) {
     Fact N = factAt("row-noise", "draw", E);
     N.Nodes["rows"] = expr(Rows).Where;
+    auto Several = F.NoiseForEach.find(E);
+    N.Texts["for-each"] = Several == F.NoiseForEach.end() ? "" : ", " + Text(expr(Several->second).Where);
     Out.add(std::move(N));
   }
   for (ir::ExprId E : F.OwnRows)

@@ -411,8 +411,12 @@ class ACCELERATE_API Accelerator : public Project {
 
   /// This rank's rows of a tensor that has the rows of the global batch in hand along dimension 0. A single row, which
   /// is broadcast along the batch, stays. A view: what is written to it is written into `whole`, own_rows(buffer).copy_(x).
-  /// Alone: the argument. Throws if it has another number of rows.
-  torch::Tensor own_rows(const torch::Tensor& whole) const { return detail::own_rows(whole); }
+  /// `for_each`: so many rows stand for each of the batch's, one behind the other, such as samples drawn beside it:
+  /// own_rows(torch::randint(0, words, {global_rows(x.size(0)) * 5}), 5). Alone: the argument. Throws if it has another
+  /// number of rows.
+  torch::Tensor own_rows(const torch::Tensor& whole, int64_t for_each = 1) const {
+    return detail::own_rows(whole, for_each);
+  }
 
   /// An uninitialised tensor of x's options and shape, but with the rows of the global batch in hand along dimension 0,
   /// of which x has this rank's: own_rows(torch::randn_like(global_like(x))). Throws if x has another number of rows

@@ -37,7 +37,7 @@ ACCELERATE_API void wait_for_everyone();
 /// Local rows / global rows of the training batch in hand, 1/N without one; 0 on a ghost.
 ACCELERATE_API double row_share();
 ACCELERATE_API int64_t global_rows(int64_t local_rows);
-ACCELERATE_API torch::Tensor own_rows(const torch::Tensor& whole);
+ACCELERATE_API torch::Tensor own_rows(const torch::Tensor& whole, int64_t for_each);
 /// While there is one, values are brought together with nobody's: every rank has them whole.
 class ACCELERATE_API Whole {
  public:
