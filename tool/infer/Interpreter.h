@@ -71,6 +71,7 @@ struct Taken {
 struct Ways {
   Taken CutEarly; ///< batches that the program forms itself are cut where they are formed, not where a model takes them
   Taken Together; ///< rows that all others have to meet are brought together, with their graph, instead of refused
+  Taken AtUse;    ///< batches are cut where a model or a loss takes them, and stay whole where they are formed
 };
 
 class Interpreter {
@@ -506,7 +507,11 @@ private:
   bool filledByNumber(ir::VarId V) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;
   bool isParameter(ir::ExprId E);
+  uint32_t sameRows(uint32_t A, uint32_t B) const;
   ir::ExprId rangeOf(ir::ExprId E, bool Through) const;
+  ir::ExprId roundsOf(ir::StmtId Loop) const;
+  ir::ExprId countIn(ir::ExprId Size, uint32_t Rows);
+  ir::ExprId cutNamed(ir::ExprId E, uint32_t Rows) const;
   ir::ExprId madeAs(ir::ExprId E) const;
   bool numbersRows(ir::ExprId E) const;
   bool picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const;
@@ -664,6 +669,7 @@ private:
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::map<uint32_t, int64_t> RowCounts;   ///< by `Value::Rows`, where it is written out
+  std::set<uint32_t> Exactly;             ///< of these, what has no fewer in a last batch
   std::set<uint32_t> Windows;              ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;            ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;               ///< of `Value::Rows`: of all that one call filled or gave

@@ -85,36 +85,6 @@ bool Interpreter::filledByNumber(ir::VarId V) const {
   });
 }
 
-/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
-bool Interpreter::isBatchSize(ir::ExprId E) const {
-  const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
-  for (const auto &[Object, Role] : R.Loaders)
-    for (ir::ExprId Made : Role.Made)
-      for (size_t I = P.Code.Exprs[Made].Args.size() > 1; I < P.Code.Exprs[Made].Args.size(); ++I) { // behind its data
-        bool Same = false;
-        std::set<ir::ExprId> Others; // `options.workers(2)`
-        P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
-          const ir::Expr &Y = P.Code.Exprs[Sub];
-          if (StringRef Called = StringRef(Y.Name).rsplit("::").second;
-              Y.Kind == ExprKind::Call && llvm::is_contained({"workers", "max_jobs", "timeout"}, Called))
-            for (ir::ExprId Number : Y.Args)
-              P.forEachExpr(Number, [&](ir::ExprId Part) { Others.insert(Part); });
-        });
-        P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
-          if (Others.count(Sub))
-            return;
-          const ir::Expr &Y = P.Code.Exprs[Sub];
-          if (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field)
-            Same |= (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var == X->Var;
-          else if (X->Kind == ExprKind::Literal)
-            Same |= Y.Kind == ExprKind::Literal && Y.Name == X->Name && P.Code.type(Sub).Kind == TypeKind::Integer;
-        });
-        if (Same)
-          return true;
-      }
-  return false;
-}
-
 /// Whether a pair or tuple holds lists of numbers beside tensors: those would be cut with it, and what they count or
 /// pick isn't.
 static bool holdsBoth(StringRef Type) {
@@ -142,6 +112,8 @@ bool Interpreter::movesParameter(const ir::Expr &X) const {
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
+  if (taken(By.AtUse))
+    return E;
   const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
   size_t At = Frames.size() - 1;
   ir::ExprId Item = None; // of a list that has no place of its own in the step

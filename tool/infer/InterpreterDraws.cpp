@@ -15,23 +15,6 @@ using migrate::ir::None;
 
 namespace migrate {
 
-/// `x.size(0) * 5`, several rows for each of this rank's: how many, and in `Rows` what names the number of these. None
-/// of anything else.
-ir::ExprId Interpreter::forEachOfRows(ir::ExprId Size, ir::ExprId &Rows) {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(Size)];
-  if (X.Kind != ExprKind::Binary || X.Name != "*")
-    return None;
-  for (size_t I : {0, 1}) {
-    const ir::Expr &Each = P.Code.Exprs[P.unconverted(X.Args[1 - I])];
-    if (eval(X.Args[I]).Kind == Placement::Extent && eval(X.Args[1 - I]).replicated() &&
-        llvm::is_contained({ExprKind::Literal, ExprKind::Ref, ExprKind::Field}, Each.Kind)) {
-      Rows = X.Args[I];
-      return X.Args[1 - I];
-    }
-  }
-  return None;
-}
-
 /// A draw whose result has a batch's rows: `Rows` names their number where it stands first in the shape.
 void Interpreter::drawForRows(ir::ExprId E, const ir::Expr &X, const Operands &In, ir::ExprId Rows, Value &Result) {
   ir::ExprId Like = In.Exprs.empty() ? None : likeOf(In.Exprs[0]);

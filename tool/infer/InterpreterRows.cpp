@@ -21,35 +21,6 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
-uint32_t Interpreter::named(const std::string &Name) {
-  return Names.try_emplace(Name, uint32_t(Names.size() + BatchRows + 1)).first->second;
-}
-
-uint32_t Interpreter::counted(uint32_t Name, int64_t Rows) {
-  RowCounts[Name] = Rows;
-  return Name;
-}
-
-/// How many rows lie from one place to another, `i` and `i + 8` or `std::min(i + 8, n)`, but for the last of them.
-std::optional<int64_t> Interpreter::distance(ir::ExprId From, ir::ExprId To) const {
-  const ir::Expr *X = &P.Code.Exprs[P.unconverted(To)];
-  if (X->Kind == ExprKind::Ref && X->Var != None)
-    if (const ir::ExprId Made = assignedBy({X->Var, {}}); Made != None)
-      X = &P.Code.Exprs[P.unconverted(Made)];
-  if (X->Name == "std::min" && !X->Args.empty())
-    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
-  if (X->Kind != ExprKind::Binary || X->Name != "+" || spelled(X->Args[0]) != spelled(From))
-    return std::nullopt;
-  return integer(X->Args[1]);
-}
-
-/// Of what may have any number of rows: a name of its own.
-uint32_t Interpreter::ownRowsName(ir::ExprId E) {
-  uint32_t Name = named("e:" + std::to_string(E));
-  Uncounted.insert(Name);
-  return Name;
-}
-
 /// An expression by its text: equal texts of equal variables mean equal values within a step.
 std::string Interpreter::spelled(ir::ExprId E) const {
   if (E == None)
@@ -64,27 +35,6 @@ std::string Interpreter::spelled(ir::ExprId E) const {
   for (ir::ExprId Arg : X.Args)
     Text += spelled(Arg) + ",";
   return Text + ")";
-}
-
-uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
-  if (std::optional<int64_t> N = integer(Count))
-    return *N < 0               ? 0
-           : *N == 1            ? NoRows
-           : isBatchSize(Count) ? BatchRows
-                                : counted(named("n:" + std::to_string(*N)), *N);
-  // `x.size(0)`: the rows of x.
-  const ir::Expr *X = &P.Code.Exprs[P.unconverted(Count)];
-  if (X->Kind == ExprKind::Ref && Hops > 0)
-    if (ir::ExprId Made = assignedBy({X->Var, {}}); Made != None && P.Code.Exprs[Made].Kind == ExprKind::Call)
-      return rowsNamed(Made, Hops - 1);
-  StringRef Name = X->Name;
-  if (X->Kind == ExprKind::Call && X->Object != None && Name.ends_with("::size") && X->Args.size() == 1 &&
-      P.Code.type(X->Object).Kind == TypeKind::Tensor)
-    if (std::optional<int64_t> Dim = integer(X->Args[0])) { // positions, features: nothing that a batch has rows of
-      const Value &Of = Last[X->Object];
-      return *Dim == (Of.Kind == Placement::Sharded ? Of.Dim : 0) ? Of.Rows : NoRows;
-    }
-  return isBatchSize(Count) ? BatchRows : named("n:" + spelled(Count));
 }
 
 /// Whether the rows that `x.index({Slice(a, b)})` picks begin at the same one in every step.
@@ -199,8 +149,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     for (ir::ExprId Operand : llvm::drop_begin(Operands)) {
       uint32_t Rows = Last[Operand].Rows;
       bool Tensor = P.Code.type(Operand).Kind == TypeKind::Tensor;
-      if (Tensor && Rows > NoRows)
-        return Rows;
+      if (Tensor && Rows > NoRows) // `x.index_select(0, torch::randperm(8))` of 8 rows has as many again
+        return Exactly.count(Rows) && sameRows(First, Rows) ? First : Rows;
       Text += spelled(Operand) + ";";
     }
     uint32_t Window = named("p:" + Name.str() + Text);
@@ -255,7 +205,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
       if ((Type != TypeKind::Tensor && X.Kind != ExprKind::Construct) || These == NoRows ||
           Last[Operand].Trained != Trained || isParameter(Operand))
         continue;
-      Rows = Rows == NoRows || Rows == These ? These : 0;
+      Rows = Rows == NoRows ? These : sameRows(Rows, These);
     }
     if (Rows != NoRows)
       return Rows;
@@ -360,67 +310,6 @@ void Interpreter::readsInto(ir::ExprId E, const ir::Expr &X) {
       }
 }
 
-/// How many numbers `torch::arange(n)` has, from zero on; None of anything else. `Through` looks behind a name.
-ir::ExprId Interpreter::rangeOf(ir::ExprId E, bool Through) const {
-  const ir::Expr &X = P.Code.Exprs[Through ? madeAs(E) : P.unconverted(E)];
-  const bool FromZero = X.Kind == ExprKind::Call && !X.Args.empty() && X.Args[0] != None &&
-                        StringRef(X.Name).rsplit("::").second == "arange" &&
-                        !(X.Args.size() > 1 && X.Args[1] != None && P.Code.type(X.Args[1]).number());
-  return FromZero ? X.Args[0] : None;
-}
-
-/// What a name was given, if `E` is one.
-ir::ExprId Interpreter::madeAs(ir::ExprId E) const {
-  const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
-  const ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
-  return Made == None ? E : P.unconverted(Made);
-}
-
-/// `torch::arange(x.size(0))`: the numbers of a batch's rows, or of this rank's.
-bool Interpreter::numbersRows(ir::ExprId E) const {
-  const ir::ExprId Of = rangeOf(E, /*Through=*/true);
-  if (Of == None)
-    return false;
-  const ir::Expr &Count = P.Code.Exprs[madeAs(Of)];
-  return Count.Kind == ExprKind::Call && Count.Object != None && StringRef(Count.Name).ends_with("::size") &&
-         Count.Args.size() == 1 && integer(Count.Args[0]) == 0;
-}
-
-/// `q.index({torch::arange(batch_size), actions})`: the range tells of each row one, and isn't a part of a batch.
-bool Interpreter::picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const {
-  if (X.Kind != ExprKind::Call || !StringRef(X.Name).ends_with("::index") ||
-      rangeOf(Operand, /*Through=*/false) == None)
-    return false;
-  const std::vector<ir::ExprId> Items = indexItems(X);
-  return Items.size() > 1 && P.unconverted(Items[0]) == P.unconverted(Operand);
-}
-
-/// A list that is filled in one place: with every other that is filled there, as long as the rounds of its loop.
-uint32_t Interpreter::lengthNamed(ir::ExprId List) {
-  List = P.unconverted(List);
-  const ir::Expr &X = P.Code.Exprs[List];
-  if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
-    return 0;
-  if (!Filling) {
-    Filling.emplace();
-    for (const ir::Function &Fn : P.Code.Functions)
-      P.forEachStmt(Fn.Body, [&](ir::StmtId S) {
-        P.forEachExpr(P.Code.Stmts[S].Value, [&](ir::ExprId E) {
-          const ir::Expr &Call = P.Code.Exprs[E];
-          if (Call.Kind != ExprKind::Call || Call.Object == None || !isCollecting(Call.Name))
-            return;
-          auto Block = R.ParentOf.find(S);
-          auto [It, New] = Filling->try_emplace(P.Code.Exprs[P.unconverted(Call.Object)].Var,
-                                                Block == R.ParentOf.end() ? None : Block->second);
-          if (!New)
-            It->second = None; // in several places
-        });
-      });
-  }
-  auto In = Filling->find(X.Var);
-  return In == Filling->end() || In->second == None ? 0 : named("f:" + std::to_string(In->second));
-}
-
 /// Whether a leaf is made anew in each step of a program that takes derivatives at its inputs: points, not parameters.
 bool Interpreter::isPoint() {
   if (!Derivatives)
@@ -523,7 +412,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     if (const Value &V = Last[Operand]; V.Kind == Placement::Sharded) {
       Local = &V;
       InHand |= P.Code.Exprs[Operand].Kind == ExprKind::Ref && !Cuts.count(Operand);
-      Batch = V.Rows > NoRows ? V.Rows : Batch;
+      if (V.Rows > NoRows && (Batch == 0 || V.Dim == 0)) // of a state's rows, which lie along another, less is known
+        Batch = V.Rows;
     }
   if (Local && Batch == 0)
     ownRows(Loss ? Compares : 0, Beside, Operands, *Local,

@@ -168,27 +168,6 @@ std::vector<Value> Interpreter::featured(llvm::ArrayRef<Signature> Signatures, s
   return Tensors;
 }
 
-/// Whether a size is this rank's number of rows, or a multiple of it: `x.size(0) * x.size(1)`.
-bool Interpreter::countsRows(ir::ExprId E, int Hops) {
-  if (eval(E).Kind == Placement::Extent)
-    return true;
-  const ir::Expr &X = P.Code.Exprs[E];
-  if (Hops == 0)
-    return false;
-  if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
-    return countsRows(X.Args[0], Hops);
-  if (X.Kind == ExprKind::Ref) {
-    ir::ExprId Made = assignedBy({X.Var, {}});
-    return Made != None && countsRows(Made, Hops - 1);
-  }
-  if (X.Kind != ExprKind::Binary || X.Name != "*")
-    return false;
-  for (auto [Rows, Times] : {std::pair(X.Args[0], X.Args[1]), std::pair(X.Args[1], X.Args[0])})
-    if (eval(Times).replicated() && countsRows(Rows, Hops - 1))
-      return true;
-  return false;
-}
-
 /// A shape for all rows of the batch, given to a rank's: it throws there.
 Value Interpreter::misshapen(ir::ExprId E, const Value &Rows) {
   const char *What = "has a fixed number where its shape must follow the batch's rows";
@@ -247,13 +226,16 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     return Value::unknown("reshapes a batch that isn't cut along its first dimension", E);
   }
   Result.Narrowed = false;
-  if (!Real && !Shape.empty() && X.Object != None && isBatchSize(Shape[0]) &&
-      (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field)) {
-    // The loader's batch size: here the batch's own rows are meant.
+  if (!Real) { // the number of all rows: here this rank's are meant
+    const ir::ExprId Count = Shape.empty() || Whole ? None : countIn(Shape[0], Result.Rows);
+    ir::ExprId Batch = Count == None ? None : cutNamed(E, Result.Rows);
+    if (Batch == None && Count != None && Count == Shape[0] && isBatchSize(Count) && X.Object != None &&
+        (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field))
+      Batch = X.Object;
+    if (Batch == None)
+      return misshapen(E, In.Tensors[0]);
     if (Recording)
-      Out.BatchSizes[Shape[0]] = X.Object;
-  } else if (!Real) {
-    return misshapen(E, In.Tensors[0]);
+      Out.BatchSizes[Count] = Batch;
   }
   if (Whole)
     Result.forgetRank();
@@ -283,6 +265,12 @@ Value Interpreter::expanded(ir::ExprId E, const Operands &In, Arguments &Args) {
     bool Kept = integer(Sizes[Dim]) == (Repeats ? 1 : -1);
     if (!Repeats && eval(Sizes[Dim]).Kind == Placement::Extent)
       Kept = true;
+    if (const ir::ExprId Count = Kept || Repeats ? None : countIn(Sizes[Dim], Result.Rows); Count == Sizes[Dim])
+      if (const ir::ExprId Batch = cutNamed(E, Result.Rows); Batch != None) {
+        Kept = true;
+        if (Recording)
+          Out.BatchSizes[Count] = Batch;
+      }
     if (!Kept)
       return Repeats ? Value::unknown("repeats the rows of a batch", E) : misshapen(E, Result);
     Result.Dim = Dim;
@@ -487,31 +475,6 @@ int Interpreter::rankIndexed(const ir::Expr &X, int Rank) const {
     }
   }
   return Rank < 0 ? -1 : Rank - Tensors + Picked;
-}
-
-/// `q.index({torch::arange(q.size(0)), action})`: of each row, one.
-std::optional<Value> Interpreter::ofEachRow(const ir::Expr &X, Value V) {
-  std::vector<ir::ExprId> Items = indexItems(X);
-  if (V.Kind != Placement::Sharded || V.Dim != 0 || Items.size() < 2 ||
-      !llvm::all_of(llvm::drop_begin(Items), [&](ir::ExprId Item) {
-        Value Of = eval(Item);
-        return P.Code.type(Item).Kind == TypeKind::Tensor && Of.Kind == Placement::Sharded && Of.Dim == 0;
-      }))
-    return std::nullopt;
-  if (!numbersRows(Items[0])) { // the number of all rows, written out: here this rank's are meant
-    const ir::ExprId Count = rangeOf(Items[0], /*Through=*/false);
-    const Value All = eval(Items[0]);
-    auto Named = [&](ir::ExprId Of) { return Of != None && P.Code.Exprs[Of].Kind == ExprKind::Ref; };
-    auto Batch = llvm::find_if(Items, Named);
-    if (Count == None || !All.replicated() || All.Rows <= NoRows || !(All.Rows == V.Rows || isBatchSize(Count)) ||
-        Batch == Items.end())
-      return std::nullopt;
-    if (Recording)
-      Out.BatchSizes[Count] = Named(X.Object) ? X.Object : *Batch;
-  }
-  V.addToRank(1 - int(Items.size()));
-  V.Narrowed = true;
-  return V;
 }
 
 /// `x.index({Slice(), -1})`: where the batch's dimension goes, if it is taken whole.

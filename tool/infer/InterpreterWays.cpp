@@ -2,9 +2,10 @@
 //
 // As late as can be, what is computed of a whole batch before stays as it is: its mean, noise of its shape. But where
 // the loss then can't be followed (its rows were counted before the cut, `n = x.size(0)`), or what a loop picks of a
-// rank's rows by the number of all, an early cut may do; and a loss that compares the rows of a batch with each other
-// is the one process's where all ranks have them all, as is what a loop picks of them. What suits one training needn't
-// suit another of the same program.
+// rank's rows by the number of all, an early cut may do; where the program pairs the rows of a batch with each other
+// before a model takes them, `x.index_select(0, permutation)`, one where it does. A loss that compares the rows of a
+// batch is the one process's where all ranks have them all, as is what a loop picks of them. What suits one training
+// needn't suit another of the same program.
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
@@ -24,7 +25,8 @@ bool Interpreter::taken(const Taken &Way) const {
 
 static const StringRef Stops[] = {"coupled-loss", "unknown-rows", "row-loop"},
                        Refuses[] = {"coupled-loss",        "unknown-rows",       "row-loop",
-                                    "ambiguous-placement", "divergent-training", "divergent-collective"};
+                                    "ambiguous-placement", "divergent-training", "divergent-collective"},
+                       Differs[] = {"rank-local-use", "divergent-branch"};
 
 static bool has(const Findings &F, llvm::ArrayRef<StringRef> Names) {
   return llvm::any_of(F.Notes, [&](const auto &Note) { return llvm::is_contained(Names, Note.first.first); });
@@ -41,16 +43,19 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
 
 Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   auto Follow = [&](const Ways &By) { return Interpreter(P, R, Table, By).run(); };
-  auto Good = [](const Findings &F) { return F.SharesOut && !has(F, Refuses) && !F.TooLarge.valid(); };
+  auto Goes = [](const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); };
   Findings Found = Follow({});
   if (!has(Found, Stops))
     return Found;
   const Taken All{true, {}};
   if (!Found.Cuts.empty())
-    if (Findings Early = Follow({All, {}}); !has(Early, Stops) && Early.Notes.size() < Found.Notes.size())
+    if (Findings Early = Follow({All, {}, {}}); !has(Early, Stops) && Early.Notes.size() < Found.Notes.size())
       return Early;
+  if (!Found.Cuts.empty())
+    if (Findings AtUse = Follow({{}, {}, All}); Goes(AtUse) && !AtUse.Cuts.empty() && !has(AtUse, Differs))
+      return AtUse;
   for (const Taken &Early : {Taken(), All})
-    if (Findings Whole = Follow({Early, All}); Good(Whole))
+    if (Findings Whole = Follow({Early, All, {}}); Goes(Whole) && Whole.SharesOut)
       return Whole;
   // Each training by itself: where one is stopped, the first of the other ways in which it isn't. What stops one that
   // none of them helps stays.
@@ -60,17 +65,20 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
     return Found;
   Ways By;
   for (ir::StmtId Loop : Stopped)
-    for (auto [Early, Together] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
+    for (auto [Early, Together, AtUse] : {std::tuple(true, false, false), std::tuple(false, false, true),
+                                          std::tuple(false, true, false), std::tuple(true, true, false)}) {
       Ways Other = By;
       if (Early)
         Other.CutEarly.Loops.insert(Loop);
       if (Together)
         Other.Together.Loops.insert(Loop);
+      if (AtUse)
+        Other.AtUse.Loops.insert(Loop);
       Findings Now = Follow(Other);
       if (Now.TooLarge.valid() || found(Now, Refuses).count(Loop))
         continue;
       By = Other;
-      if (Good(Now))
+      if (Goes(Now) && (Now.SharesOut || By.Together.Loops.empty()))
         return Now;
       break;
     }

@@ -62,6 +62,7 @@ public:
   std::vector<ir::ExprId> Ungraded;     ///< gradients that are read of tensors whose making wasn't found
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
+  std::map<ir::VarId, ir::StmtId> DeclarationOf;
   std::map<ir::StmtId, ir::FuncId> FunctionOf;
   std::set<ir::FuncId> Reachable; ///< functions that some way from `main` names, whether it is followed or not
 
@@ -97,7 +98,6 @@ private:
   std::set<ir::VarId> Inputs; ///< leaves that aren't trained, whose gradients are read
   std::set<ir::VarId> Traced; ///< variables and fields that lead to parameters whose gradients are read
   std::map<std::string, std::vector<ir::FuncId>> Handed; ///< to what holds functions, by its type
-  std::map<ir::VarId, ir::StmtId> DeclarationOf;
   std::map<ir::FuncId, std::vector<ir::ExprId>> CallsOf;
 };
 

@@ -1,0 +1,313 @@
+//===- InterpreterCounts.cpp - Numbers of rows ----------------------------===//
+//
+// How many rows something has is told by names: equal names, equal numbers. What the program writes for such a number,
+// a batch size in a shape or a range, counts all rows, where a rank that has cut them has fewer.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+uint32_t Interpreter::named(const std::string &Name) {
+  return Names.try_emplace(Name, uint32_t(Names.size() + BatchRows + 1)).first->second;
+}
+
+uint32_t Interpreter::counted(uint32_t Name, int64_t Rows) {
+  RowCounts[Name] = Rows;
+  return Name;
+}
+
+/// The name of as many rows as two names are of, 0 if these may differ. What is written out, `torch::ones({8, 3})`, has
+/// as many as a window of as many rows, `x.slice(0, i, i + 8)`, of which the last may have fewer.
+uint32_t Interpreter::sameRows(uint32_t A, uint32_t B) const {
+  if (A == B)
+    return A;
+  const auto OfA = RowCounts.find(A), OfB = RowCounts.find(B);
+  if (OfA == RowCounts.end() || OfB == RowCounts.end() || OfA->second != OfB->second ||
+      Exactly.count(A) == Exactly.count(B))
+    return 0;
+  return Exactly.count(A) ? B : A;
+}
+
+/// How many rows lie from one place to another, `i` and `i + 8` or `std::min(i + 8, n)`, but for the last of them.
+std::optional<int64_t> Interpreter::distance(ir::ExprId From, ir::ExprId To) const {
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(To)];
+  if (X->Kind == ExprKind::Ref && X->Var != None)
+    if (const ir::ExprId Made = assignedBy({X->Var, {}}); Made != None)
+      X = &P.Code.Exprs[P.unconverted(Made)];
+  if (X->Name == "std::min" && !X->Args.empty())
+    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
+  if (X->Kind != ExprKind::Binary || X->Name != "+" || spelled(X->Args[0]) != spelled(From))
+    return std::nullopt;
+  return integer(X->Args[1]);
+}
+
+/// Of what may have any number of rows: a name of its own.
+uint32_t Interpreter::ownRowsName(ir::ExprId E) {
+  uint32_t Name = named("e:" + std::to_string(E));
+  Uncounted.insert(Name);
+  return Name;
+}
+
+uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
+  if (std::optional<int64_t> N = integer(Count))
+    return *N < 0               ? 0
+           : *N == 1            ? NoRows
+           : isBatchSize(Count) ? BatchRows
+                                : *Exactly.insert(counted(named("n:" + std::to_string(*N)), *N)).first;
+  // `x.size(0)`: the rows of x.
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(Count)];
+  if (X->Kind == ExprKind::Ref && Hops > 0)
+    if (ir::ExprId Made = assignedBy({X->Var, {}}); Made != None && P.Code.Exprs[Made].Kind == ExprKind::Call)
+      return rowsNamed(Made, Hops - 1);
+  StringRef Name = X->Name;
+  if (X->Kind == ExprKind::Call && X->Object != None && Name.ends_with("::size") && X->Args.size() == 1 &&
+      P.Code.type(X->Object).Kind == TypeKind::Tensor)
+    if (std::optional<int64_t> Dim = integer(X->Args[0])) { // positions, features: nothing that a batch has rows of
+      const Value &Of = Last[X->Object];
+      return *Dim == (Of.Kind == Placement::Sharded ? Of.Dim : 0) ? Of.Rows : NoRows;
+    }
+  return isBatchSize(Count) ? BatchRows : named("n:" + spelled(Count));
+}
+
+/// How many numbers `torch::arange(n)` has, from zero on; None of anything else. `Through` looks behind a name.
+ir::ExprId Interpreter::rangeOf(ir::ExprId E, bool Through) const {
+  const ir::Expr &X = P.Code.Exprs[Through ? madeAs(E) : P.unconverted(E)];
+  const bool FromZero = X.Kind == ExprKind::Call && !X.Args.empty() && X.Args[0] != None &&
+                        StringRef(X.Name).rsplit("::").second == "arange" &&
+                        !(X.Args.size() > 1 && X.Args[1] != None && P.Code.type(X.Args[1]).number());
+  return FromZero ? P.unconverted(X.Args[0]) : None;
+}
+
+/// What a name was given, if `E` is one.
+ir::ExprId Interpreter::madeAs(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+  const ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
+  return Made == None ? E : P.unconverted(Made);
+}
+
+/// `torch::arange(x.size(0))`: the numbers of a batch's rows, or of this rank's.
+bool Interpreter::numbersRows(ir::ExprId E) const {
+  const ir::ExprId Of = rangeOf(E, /*Through=*/true);
+  if (Of == None)
+    return false;
+  const ir::Expr &Count = P.Code.Exprs[madeAs(Of)];
+  return Count.Kind == ExprKind::Call && Count.Object != None && StringRef(Count.Name).ends_with("::size") &&
+         Count.Args.size() == 1 && integer(Count.Args[0]) == 0;
+}
+
+/// `q.index({torch::arange(batch_size), actions})`: the range tells of each row one, and isn't a part of a batch.
+bool Interpreter::picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const {
+  if (X.Kind != ExprKind::Call || !StringRef(X.Name).ends_with("::index") ||
+      rangeOf(Operand, /*Through=*/false) == None)
+    return false;
+  const std::vector<ir::ExprId> Items = indexItems(X);
+  return Items.size() > 1 && P.unconverted(Items[0]) == P.unconverted(Operand);
+}
+
+/// A list that is filled in one place: with every other that is filled there, as long as the rounds of its loop.
+uint32_t Interpreter::lengthNamed(ir::ExprId List) {
+  List = P.unconverted(List);
+  const ir::Expr &X = P.Code.Exprs[List];
+  if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
+    return 0;
+  if (!Filling) {
+    Filling.emplace();
+    for (const ir::Function &Fn : P.Code.Functions)
+      P.forEachStmt(Fn.Body, [&](ir::StmtId S) {
+        P.forEachExpr(P.Code.Stmts[S].Value, [&](ir::ExprId E) {
+          const ir::Expr &Call = P.Code.Exprs[E];
+          if (Call.Kind != ExprKind::Call || Call.Object == None || !isCollecting(Call.Name))
+            return;
+          auto Block = R.ParentOf.find(S);
+          auto [It, New] = Filling->try_emplace(P.Code.Exprs[P.unconverted(Call.Object)].Var,
+                                                Block == R.ParentOf.end() ? None : Block->second);
+          if (!New)
+            It->second = None; // in several places
+        });
+      });
+  }
+  auto In = Filling->find(X.Var);
+  if (In == Filling->end() || In->second == None)
+    return 0;
+  auto Loop = R.ParentOf.find(In->second);
+  const ir::ExprId Rounds = Loop == R.ParentOf.end() ? None : roundsOf(Loop->second);
+  return Rounds != None ? rowsNamed(Rounds) : named("f:" + std::to_string(In->second));
+}
+
+/// How many rounds a loop makes that counts from zero by ones and runs through, `for (int i = 0; i < n; ++i)`; None of
+/// any other.
+ir::ExprId Interpreter::roundsOf(ir::StmtId Loop) const {
+  const ir::Stmt &S = P.Code.Stmts[Loop];
+  if (S.Kind != ir::StmtKind::Loop || S.Value == None || S.Children[0] == None || S.Children[1] == None)
+    return None;
+  auto Names = [&](ir::ExprId E, ir::VarId V) {
+    const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+    return X.Kind == ExprKind::Ref && X.Var == V;
+  };
+  const ir::Stmt &Start = P.Code.Stmts[S.Children[0]], &Step = P.Code.Stmts[S.Children[1]];
+  const ir::Expr &Condition = P.Code.Exprs[S.Value];
+  if (Start.Kind != ir::StmtKind::Decl || Start.Value == None || integer(Start.Value) != 0 || Step.Value == None ||
+      P.Code.Exprs[Step.Value].Kind != ExprKind::Unary || P.Code.Exprs[Step.Value].Name != "++" ||
+      !Names(P.Code.Exprs[Step.Value].Args[0], Start.Var) || Condition.Kind != ExprKind::Binary ||
+      Condition.Name != "<" || !Names(Condition.Args[0], Start.Var))
+    return None;
+  bool Through = !writesTo(S.Children[2], Start.Var);
+  P.forEachStmt(S.Children[2], [&](ir::StmtId Child) {
+    const ir::StmtKind Kind = P.Code.Stmts[Child].Kind;
+    Through &= Kind != ir::StmtKind::Break && Kind != ir::StmtKind::Continue && Kind != ir::StmtKind::Return &&
+               Kind != ir::StmtKind::Goto;
+  });
+  return Through ? Condition.Args[1] : None;
+}
+
+/// What names the number of all `Rows` in a size: the whole of it, or a factor, `batch * steps`. None if nothing does.
+ir::ExprId Interpreter::countIn(ir::ExprId Size, uint32_t Rows) {
+  if (P.Code.type(Size).Kind != TypeKind::Integer || StringRef(P.Code.Exprs[madeAs(Size)].Name).ends_with("::size"))
+    return None; // it would be this rank's, were its tensor cut earlier
+  const auto Count = RowCounts.find(Rows);
+  if (isBatchSize(Size) || (Rows > NoRows && eval(Size).replicated() &&
+                            (rowsNamed(Size) == Rows || (Count != RowCounts.end() && integer(Size) == Count->second))))
+    return Size;
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Size)];
+  if (X.Kind == ExprKind::Binary && X.Name == "*")
+    for (ir::ExprId Factor : X.Args)
+      if (const ir::ExprId Of = countIn(Factor, Rows); Of != None)
+        return Of;
+  return None;
+}
+
+/// A name for this rank's rows of a batch, as they were cut, that is seen where `E` stands: by it their number is told.
+ir::ExprId Interpreter::cutNamed(ir::ExprId E, uint32_t Rows) const {
+  const ir::Range &At = P.Code.Exprs[E].Where;
+  for (const auto &[L, V] : Current) {
+    if (!L.Path.empty() || V.Kind != Placement::Sharded || V.Dim != 0 || V.Picked || V.Rows <= NoRows ||
+        V.Rows != Rows || P.Code.typeOf(L.Root).Kind != TypeKind::Tensor || V.AssignedBy == None ||
+        P.Code.Vars[L.Root].Function != Frames.back().Function)
+      continue;
+    ir::ExprId Made = V.AssignedBy; // `shard(x.slice(0, i, i + 8)).to(device)`
+    while (!Cuts.count(Made) && P.Code.Exprs[Made].Kind == ExprKind::Call && P.Code.Exprs[Made].Object != None &&
+           llvm::is_contained({"to", "contiguous", "clone", "detach", "cuda", "cpu"},
+                              StringRef(P.Code.Exprs[Made].Name).rsplit("::").second))
+      Made = P.Code.Exprs[Made].Object;
+    const auto Declared = R.DeclarationOf.find(L.Root);
+    if (!Cuts.count(Made) || Declared == R.DeclarationOf.end())
+      continue;
+    ir::StmtId Block = Declared->second;
+    do {
+      auto Around = R.ParentOf.find(Block);
+      Block = Around == R.ParentOf.end() ? None : Around->second;
+    } while (Block != None && P.Code.Stmts[Block].Transparent);
+    if (Block == None || !P.Code.Stmts[Block].Where.contains(At) || P.Code.Stmts[Declared->second].Where.End > At.Begin)
+      continue;
+    for (ir::ExprId Ref = 0; Ref != P.Code.Exprs.size(); ++Ref)
+      if (P.Code.Exprs[Ref].Kind == ExprKind::Ref && P.Code.Exprs[Ref].Var == L.Root &&
+          P.Code.Exprs[Ref].Where.Editable)
+        return Ref;
+  }
+  return None;
+}
+
+/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
+bool Interpreter::isBatchSize(ir::ExprId E) const {
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
+  for (const auto &[Object, Role] : R.Loaders)
+    for (ir::ExprId Made : Role.Made)
+      for (size_t I = P.Code.Exprs[Made].Args.size() > 1; I < P.Code.Exprs[Made].Args.size(); ++I) { // behind its data
+        bool Same = false;
+        std::set<ir::ExprId> Others; // `options.workers(2)`
+        P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
+          const ir::Expr &Y = P.Code.Exprs[Sub];
+          if (StringRef Called = StringRef(Y.Name).rsplit("::").second;
+              Y.Kind == ExprKind::Call && llvm::is_contained({"workers", "max_jobs", "timeout"}, Called))
+            for (ir::ExprId Number : Y.Args)
+              P.forEachExpr(Number, [&](ir::ExprId Part) { Others.insert(Part); });
+        });
+        P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
+          if (Others.count(Sub))
+            return;
+          const ir::Expr &Y = P.Code.Exprs[Sub];
+          if (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field)
+            Same |= (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var == X->Var;
+          else if (X->Kind == ExprKind::Literal)
+            Same |= Y.Kind == ExprKind::Literal && Y.Name == X->Name && P.Code.type(Sub).Kind == TypeKind::Integer;
+        });
+        if (Same)
+          return true;
+      }
+  return false;
+}
+
+/// Whether a size is this rank's number of rows, or a multiple of it: `x.size(0) * x.size(1)`.
+bool Interpreter::countsRows(ir::ExprId E, int Hops) {
+  if (eval(E).Kind == Placement::Extent)
+    return true;
+  const ir::Expr &X = P.Code.Exprs[E];
+  if (Hops == 0)
+    return false;
+  if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
+    return countsRows(X.Args[0], Hops);
+  if (X.Kind == ExprKind::Ref) {
+    ir::ExprId Made = assignedBy({X.Var, {}});
+    return Made != None && countsRows(Made, Hops - 1);
+  }
+  if (X.Kind != ExprKind::Binary || X.Name != "*")
+    return false;
+  for (auto [Rows, Times] : {std::pair(X.Args[0], X.Args[1]), std::pair(X.Args[1], X.Args[0])})
+    if (eval(Times).replicated() && countsRows(Rows, Hops - 1))
+      return true;
+  return false;
+}
+
+/// `q.index({torch::arange(q.size(0)), action})`: of each row, one.
+std::optional<Value> Interpreter::ofEachRow(const ir::Expr &X, Value V) {
+  std::vector<ir::ExprId> Items = indexItems(X);
+  if (V.Kind != Placement::Sharded || V.Dim != 0 || Items.size() < 2 ||
+      !llvm::all_of(llvm::drop_begin(Items), [&](ir::ExprId Item) {
+        Value Of = eval(Item);
+        return P.Code.type(Item).Kind == TypeKind::Tensor && Of.Kind == Placement::Sharded && Of.Dim == 0;
+      }))
+    return std::nullopt;
+  if (!numbersRows(Items[0])) { // the number of all rows, written out: here this rank's are meant
+    const ir::ExprId Count = rangeOf(Items[0], /*Through=*/false);
+    const Value All = eval(Items[0]);
+    auto Named = llvm::find_if(Items, [&](ir::ExprId Of) { return P.Code.Exprs[Of].Kind == ExprKind::Ref; });
+    if (Count == None || !All.replicated() || countIn(Count, V.Rows) != Count)
+      return std::nullopt;
+    ir::ExprId Batch = cutNamed(Count, V.Rows);
+    Batch = Batch == None && Named != Items.end() ? *Named : Batch;
+    if (Batch == None)
+      return std::nullopt;
+    if (Recording)
+      Out.BatchSizes[Count] = Batch;
+  }
+  V.addToRank(1 - int(Items.size()));
+  V.Narrowed = true;
+  return V;
+}
+
+/// `x.size(0) * 5`, several rows for each of this rank's: how many, and in `Rows` what names the number of these. None
+/// of anything else.
+ir::ExprId Interpreter::forEachOfRows(ir::ExprId Size, ir::ExprId &Rows) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Size)];
+  if (X.Kind != ExprKind::Binary || X.Name != "*")
+    return None;
+  for (size_t I : {0, 1}) {
+    const ir::Expr &Each = P.Code.Exprs[P.unconverted(X.Args[1 - I])];
+    if (eval(X.Args[I]).Kind == Placement::Extent && eval(X.Args[1 - I]).replicated() &&
+        llvm::is_contained({ExprKind::Literal, ExprKind::Ref, ExprKind::Field}, Each.Kind)) {
+      Rows = X.Args[I];
+      return X.Args[1 - I];
+    }
+  }
+  return None;
+}
+
+} // namespace migrate
