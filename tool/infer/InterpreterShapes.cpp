@@ -211,6 +211,14 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
       Result.setRank(Shape.size());
       return Result;
     }
+  // `target.view({1, -1})`: all rows lie where the rest goes, behind dimensions of one.
+  if (auto Rest = llvm::find_if(Shape, [&](ir::ExprId Size) { return integer(Size) == -1; });
+      Result.Dim == 0 && !Whole && !Result.Woven && Rest != Shape.end() && Rest != Shape.begin() &&
+      llvm::all_of(Shape, [&](ir::ExprId Size) { return Size == *Rest || integer(Size) == 1; })) {
+    Result.Dim = uint8_t(Rest - Shape.begin());
+    Result.setRank(Shape.size());
+    return Result;
+  }
   bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
   // `[T, B, V]` as `{-1, V}`, all that stands in front of what stays: rows of the batch, in another order.
   bool Merges = Result.Dim > 0 && Real && !Whole && !Result.Woven &&

@@ -317,7 +317,13 @@ void Roles::findOptimizers() {
       const ir::Expr &X = P.Code.Exprs[E];
       return X.Kind == ExprKind::Call && !P.bodies(X).empty() && !P.Code.typeOf(Var).Reference;
     };
-    if (!llvm::all_of(Sides, [&](ir::ExprId Side) { return Makes(Side) || Helps(Side); }))
+    // `optimizer = nullptr` makes none.
+    auto Empties = [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      return X.Kind == ExprKind::Construct && X.Args.size() == 1 && P.Code.type(X.Args[0]).Name == "std::nullptr_t";
+    };
+    if (llvm::all_of(Sides, Empties) ||
+        !llvm::all_of(Sides, [&](ir::ExprId Side) { return Makes(Side) || Helps(Side); }))
       return;
     OptimizerRole O;
     O.Made = Value;

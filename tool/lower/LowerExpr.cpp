@@ -384,7 +384,11 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
           Out.Exprs[Id].Where.Editable = false;
           return Id;
         }
-        if (!E->getType()->isBooleanType() || !StringRef(Out.type(Object).Name).starts_with("std::optional<"))
+        const ir::Type &Of = Out.type(Object);
+        const StringRef Holder = Of.Name;
+        const bool Pointer = Of.Kind == ir::TypeKind::Unknown &&
+                             (Holder.starts_with("std::shared_ptr<") || Holder.starts_with("std::unique_ptr<"));
+        if (!E->getType()->isBooleanType() || !(Pointer || Holder.starts_with("std::optional<")))
           return Object;
         ir::ExprId Holds = make(ExprKind::Call, E); // `if (state)` asks whether it holds anything, not what
         Out.Exprs[Holds].Name = "std::optional::has_value";
