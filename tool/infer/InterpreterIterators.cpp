@@ -84,34 +84,57 @@ bool Interpreter::printsThrough(ir::ExprId E, const ir::Expr &X) {
   return true;
 }
 
+/// What is written to by assignments: numbers, tensors, objects of the project's that may hold such.
+static bool mayBeWritten(const ir::Type &T) {
+  return T.number() || T.Kind == TypeKind::Tensor || T.Kind == TypeKind::Container ||
+         (T.Kind == TypeKind::Unknown && !StringRef(T.Name).starts_with("std::"));
+}
+
 /// Variables whose address something keeps that isn't followed: `std::pair<double *, int>{&total, 0}`,
-/// `std::vector<double *>{&a, &b}`, `{std::ref(a)}`.
+/// `std::vector<Meter *>{&a, &b}`, `{std::ref(a)}`; owners of what a list of shared pointers owns as well.
 const std::set<ir::VarId> &Interpreter::hidden() const {
   if (Hidden)
     return *Hidden;
   Hidden.emplace();
-  auto Keep = [&](auto &Self, ir::ExprId Arg) -> void {
+  auto Keep = [&](auto &Self, ir::ExprId Arg, int Hops) -> void {
     Arg = Arg == None ? None : P.unconverted(Arg);
-    if (Arg == None)
+    if (Arg == None || Hops == 0)
       return;
     const ir::Expr &X = P.Code.Exprs[Arg];
+    const StringRef Type = P.Code.type(Arg).Name;
     const bool Address = (X.Kind == ExprKind::Unary && X.Name == "&") || X.Name == "std::ref";
-    if (X.Kind == ExprKind::List)
+    if (X.Kind == ExprKind::List) {
       for (ir::ExprId Item : X.Args)
-        Self(Self, Item);
-    else if (Address && X.Args.size() == 1 && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Ref &&
-             (P.Code.type(X.Args[0]).number() || P.Code.type(X.Args[0]).Kind == TypeKind::Tensor))
-      Hidden->insert(P.Code.Exprs[X.Args[0]].Var);
+        Self(Self, Item, Hops);
+    } else if (Address && X.Args.size() == 1) {
+      const ir::Expr &Of = P.Code.Exprs[X.Args[0]];
+      if ((Of.Kind == ExprKind::Ref || Of.Kind == ExprKind::Field) && Of.Var != None &&
+          mayBeWritten(P.Code.type(X.Args[0])))
+        Hidden->insert(Of.Var);
+    } else if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None &&
+               P.Code.type(Arg).Kind == TypeKind::Unknown) {
+      if (Type.starts_with("std::shared_ptr<"))
+        Hidden->insert(X.Var);
+      else if (Type.ends_with("*")) // `void add(Meter *m) { meters.push_back(m); }`
+        for (const std::vector<ir::ExprId> &From : {R.givenTo(X.Var), R.sourcesOf(X.Var)})
+          for (ir::ExprId Source : From)
+            Self(Self, Source, Hops - 1);
+    }
   };
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
     const ir::Expr &X = P.Code.Exprs[E];
     StringRef Type = P.Code.type(E).Name;
     const bool Makes = (X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && P.callee(X) == None &&
                        !Type.starts_with("std::reference_wrapper<") && !Type.ends_with("*");
-    if ((Makes && (Type.contains('*') || Type.contains("std::reference_wrapper<"))) || isCollecting(X.Name) ||
-        X.Name == "std::make_pair" || X.Name == "std::make_tuple")
+    if ((Makes &&
+         (Type.contains('*') || Type.contains("std::reference_wrapper<") || Type.contains("std::shared_ptr<"))) ||
+        isCollecting(X.Name) || X.Name == "std::make_pair" || X.Name == "std::make_tuple")
       for (ir::ExprId Arg : X.Args)
-        Keep(Keep, Arg);
+        Keep(Keep, Arg, 4);
+    const bool Assigns = (X.Kind == ExprKind::Assign || StringRef(X.Name).ends_with("::operator=")) && !X.Args.empty();
+    const ir::ExprId To = !Assigns ? None : P.unconverted(X.Object != None ? X.Object : X.Args[0]);
+    if (To != None && (isElement(P.Code.Exprs[To]) || P.Code.Exprs[To].Kind == ExprKind::Index)) // `meters[name] = &m`
+      Keep(Keep, X.Args.back(), 4);
   }
   return *Hidden;
 }

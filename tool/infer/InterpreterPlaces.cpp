@@ -249,8 +249,9 @@ Value Interpreter::withPart(const Location &L, const Value &Whole, const Value &
 
 /// Whether what is written to `L` is written to where it can't be followed.
 bool Interpreter::astray(const std::optional<Location> &L) const {
+  auto IsHidden = [&](ir::VarId V) { return hidden().count(V) != 0; };
   return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field || // of some object
-         hidden().count(L->Root);
+         IsHidden(L->Root) || llvm::any_of(L->Path, IsHidden);
 }
 
 /// Whether a place holds where something else is: copies of it name the same thing.
