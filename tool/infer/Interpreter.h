@@ -260,6 +260,7 @@ private:
   bool printsThrough(ir::ExprId E, const ir::Expr &X);
   const std::set<ir::VarId> &hidden() const;
   bool leadsAstray(ir::ExprId Pointer, const Location &L) const;
+  std::optional<Value> behindUnknown(const Location &L) const;
   bool holdsAddress(const Location &L) const;
   bool makes(ir::ExprId E) const;
   std::pair<ir::VarId, bool> partOfVar(ir::ExprId E) const;

@@ -19,6 +19,8 @@ namespace migrate {
 /// A virtual call may run any of the overriders: what is true of all of them is.
 Value Interpreter::dispatched(ir::ExprId E, const ir::Expr &X, const std::vector<ir::FuncId> &Bodies) {
   std::optional<Location> This = X.Kind == ExprKind::Call ? lvalue(X.Object) : std::nullopt;
+  if (auto To = This && holdsAddress(*This) ? PointsTo.find(*This) : PointsTo.end(); To != PointsTo.end())
+    This = To->second; // `encoder->forward(x)` of a holder that names another's module
   // `meter.add(x).add(y)`, `Trainer(net).run()`: what the first does
   ir::ExprId Object = X.Kind == ExprKind::Call ? X.Object : None;
   while (Object != None && P.Code.Exprs[Object].Kind == ExprKind::Cast && !P.Code.Exprs[Object].Args.empty())
@@ -49,15 +51,26 @@ Value Interpreter::anyOf(ir::ExprId E, const ir::Expr &X, const std::vector<ir::
 bool Interpreter::refersTo(const Location &Member, ir::ExprId Init) {
   const ir::Type &T = P.Code.typeOf(Member.Path.back());
   PointsTo.erase(Member);
-  if (!T.Reference && !StringRef(T.Name).ends_with("*"))
+  if (!T.Reference && !holdsAddress(Member))
     return false;
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(Init)];
+  ir::ExprId Given = P.unconverted(Init); // `metrics(std::move(given))`, `model(owner.get())`
+  for (const ir::Expr *X = &P.Code.Exprs[Given]; X->Kind == ExprKind::Call; X = &P.Code.Exprs[Given])
+    if ((X->Name == "std::move" || X->Name == "std::forward") && X->Args.size() == 1)
+      Given = P.unconverted(X->Args[0]);
+    else if (X->Object != None && StringRef(X->Name).starts_with("std::") && StringRef(X->Name).ends_with("::get"))
+      Given = P.unconverted(X->Object);
+    else
+      break;
+  const ir::Expr &X = P.Code.Exprs[Given];
   bool Names = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field || (X.Kind == ExprKind::Unary && X.Name == "&");
-  std::optional<Location> Of = Names ? lvalue(P.unconverted(Init)) : std::nullopt;
-  if (!Of)
+  std::optional<Location> Of = Names ? lvalue(Given) : std::nullopt;
+  if (!Of || (T.Hold == ir::Holding::Holder && P.Code.type(Given).Name != T.Name))
     return false;
+  if (auto To = PointsTo.find(*Of); To != PointsTo.end()) // another pointer to the same
+    Of = To->second;
   const ir::Type &To = P.Code.typeOf(Of->Path.empty() ? Of->Root : Of->Path.back());
-  if (!To.number() && !To.Own && To.Kind != TypeKind::Tensor && To.Kind != TypeKind::Container)
+  if (!To.number() && !To.Own && To.Kind != TypeKind::Tensor && To.Kind != TypeKind::Container &&
+      To.Kind != TypeKind::Module && !holdsAddress(*Of))
     return false;
   eval(Init);
   PointsTo.emplace(Member, *Of);

@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
+#include "llvm/ADT/StringRef.h"
 #include <algorithm>
 
+using llvm::StringRef;
 using migrate::ir::None;
 using migrate::ir::TypeKind;
 
@@ -15,7 +17,7 @@ namespace migrate {
 Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
   State Found;
   E = P.unconverted(E);
-  if (E == None || P.Code.type(E).Kind != TypeKind::Unknown)
+  if (E == None || P.Code.type(E).Kind != TypeKind::Unknown || StringRef(P.Code.type(E).Name).ends_with("*"))
     return Found;
   std::optional<Location> L = lvalue(E);
   if (!L || ofContainer(E) || isPart(E))

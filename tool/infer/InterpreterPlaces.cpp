@@ -256,8 +256,34 @@ bool Interpreter::astray(const std::optional<Location> &L) const {
 
 /// Whether a place holds where something else is: copies of it name the same thing.
 bool Interpreter::holdsAddress(const Location &L) const {
-  StringRef Type = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back()).Name;
-  return Type.ends_with("*") || Type.starts_with("std::shared_ptr<");
+  const ir::Type &T = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
+  return StringRef(T.Name).ends_with("*") || StringRef(T.Name).starts_with("std::shared_ptr<") ||
+         (T.Kind == TypeKind::Module && T.Hold == ir::Holding::Holder);
+}
+
+/// What a field holds that is read through a pointer of which it isn't known where it points, an element of a list of
+/// pointers, a copy of one: of all objects that have such a field, together. Nothing if it is known.
+std::optional<Value> Interpreter::behindUnknown(const Location &L) const {
+  if (L.Path.empty() || Current.count(L))
+    return std::nullopt;
+  const ir::Type &T = P.Code.typeOf(L.Path.back());
+  if (!T.number() && T.Kind != TypeKind::Tensor && T.Kind != TypeKind::Container)
+    return std::nullopt;
+  auto Pointers = [&](ir::VarId V) {
+    StringRef Type = P.Code.typeOf(V).Name;
+    return Type.contains('*') || Type.contains("std::shared_ptr<") || Type.contains("std::reference_wrapper<");
+  };
+  bool Unknown = false;
+  for (Location At{L.Root, {}};; At.Path.push_back(L.Path[At.Path.size()])) {
+    if (At.Path.size() == L.Path.size())
+      break;
+    Unknown |= Pointers(At.Path.empty() ? At.Root : At.Path.back()) && !PointsTo.count(At);
+  }
+  std::optional<Value> All;
+  for (const auto &[Known, V] : Current)
+    if (Unknown && !Known.Path.empty() && Known.Path.back() == L.Path.back() && V.Kind != Placement::Zero)
+      All = All ? join(*All, V) : V;
+  return All && !All->replicated() ? All : std::nullopt;
 }
 
 /// Whether what is written to `To` is written to one element of a container, and the others stay as they are.
@@ -299,6 +325,8 @@ Value Interpreter::read(const Location &L, ir::ExprId E) {
   }
   if (Fields)
     return *Fields;
+  if (const std::optional<Value> Any = behindUnknown(L))
+    return *Any;
   for (Location At = L;; At.Path.pop_back()) {
     if (auto It = Current.find(At); It != Current.end()) {
       Value V = It->second;
@@ -348,6 +376,9 @@ void Interpreter::points(const Location &L, ir::ExprId To) {
     return;
   bool Address = holdsAddress(L);
   To = Address ? P.unconverted(To) : To;
+  const ir::Type &Holder = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
+  if (Holder.Hold == ir::Holding::Holder && P.Code.type(To).Name != Holder.Name)
+    return; // `Decoder decoder(encoder)` makes one
   const ir::Expr &X = P.Code.Exprs[To];
   if (X.Kind == ExprKind::Unary && X.Name == "&") {
     if (std::optional<Location> Target = lvalue(X.Args[0]))
@@ -548,7 +579,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     keepsShape(V, read(*L, E));
   points(*L, From);
   separate(*L);
-  State Fields = From == None || Part || ofContainer(To) || Divergent > 0 ? State() : fieldsOf(From);
+  const bool Copies = From != None && !Part && !ofContainer(To) && Divergent == 0 && !PointsTo.count(*L);
+  State Fields = Copies ? fieldsOf(From) : State();
   const Value Written = V;
   if (Within)
     eval(To);
