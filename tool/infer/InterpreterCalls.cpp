@@ -413,7 +413,9 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (!V.Funcs.empty() && isAlgorithm(X) &&
         llvm::any_of(X.Args, [&](ir::ExprId Of) { return Of != None && Last[Of].Iterator && Last[Of].Batch != None; }))
       note("divergent-training", E, V, "runs over a loader's batches in a way that isn't followed; write it as a loop");
-    if (!V.Funcs.empty() && isAlgorithm(X)) { // which calls it with what isn't followed
+    // `net->apply(visit)` in a step sees what the step has computed; what it does to weights before, all ranks do.
+    const bool Visits = StringRef(X.Name).starts_with("torch::nn::Module::") && trainingSteps() != None;
+    if (!V.Funcs.empty() && (isAlgorithm(X) || Visits)) { // which calls it with what isn't followed
       if (X.Name == "std::apply" || X.Name == "std::visit")
         for (ir::ExprId Given : X.Args)
           if (const Value Of = Given == Arg ? Value::of(Placement::Replicated) : eval(Given); !Of.replicated())

@@ -262,26 +262,23 @@ bool Interpreter::holdsAddress(const Location &L) const {
 }
 
 /// What a field holds that is read through a pointer of which it isn't known where it points, an element of a list of
-/// pointers, a copy of one: of all objects that have such a field, together. Nothing if it is known.
+/// pointers, a copy of one, what a call gave: of all objects that have such a field, together. Nothing if it is known.
 std::optional<Value> Interpreter::behindUnknown(const Location &L) const {
-  if (L.Path.empty() || Current.count(L))
-    return std::nullopt;
-  const ir::Type &T = P.Code.typeOf(L.Path.back());
-  if (!T.number() && T.Kind != TypeKind::Tensor && T.Kind != TypeKind::Container)
+  const ir::VarId Field = L.Path.empty() ? L.Root : L.Path.back();
+  const ir::Type &T = P.Code.typeOf(Field);
+  if (Current.count(L) || (L.Path.empty() && !P.Code.Vars[Field].Field) ||
+      (!T.number() && T.Kind != TypeKind::Tensor && T.Kind != TypeKind::Container))
     return std::nullopt;
   auto Pointers = [&](ir::VarId V) {
     StringRef Type = P.Code.typeOf(V).Name;
     return Type.contains('*') || Type.contains("std::shared_ptr<") || Type.contains("std::reference_wrapper<");
   };
-  bool Unknown = false;
-  for (Location At{L.Root, {}};; At.Path.push_back(L.Path[At.Path.size()])) {
-    if (At.Path.size() == L.Path.size())
-      break;
+  bool Unknown = L.Path.empty(); // some object's
+  for (Location At{L.Root, {}}; At.Path.size() < L.Path.size(); At.Path.push_back(L.Path[At.Path.size()]))
     Unknown |= Pointers(At.Path.empty() ? At.Root : At.Path.back()) && !PointsTo.count(At);
-  }
   std::optional<Value> All;
   for (const auto &[Known, V] : Current)
-    if (Unknown && !Known.Path.empty() && Known.Path.back() == L.Path.back() && V.Kind != Placement::Zero)
+    if (Unknown && !Known.Path.empty() && Known.Path.back() == Field && V.Kind != Placement::Zero)
       All = All ? join(*All, V) : V;
   return All && !All->replicated() ? All : std::nullopt;
 }
