@@ -76,7 +76,7 @@ class Accelerator {
 
   int64_t global_rows(int64_t local_rows) const;
   std::vector<int64_t> global_rows(at::IntArrayRef local_sizes) const;
-  torch::Tensor own_rows(const torch::Tensor& whole) const;
+  torch::Tensor own_rows(const torch::Tensor& whole, int64_t for_each = 1) const;
   torch::Tensor global_like(const torch::Tensor& x) const;
   torch::Tensor squeeze(const torch::Tensor& x) const;
   torch::Tensor gradient(const torch::Tensor& x) const;
