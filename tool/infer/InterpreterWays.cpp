@@ -48,12 +48,12 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   if (!has(Found, Stops))
     return Found;
   const Taken All{true, {}};
-  if (!Found.Cuts.empty())
+  if (!Found.Cuts.empty()) {
     if (Findings Early = Follow({All, {}, {}}); !has(Early, Stops) && Early.Notes.size() < Found.Notes.size())
       return Early;
-  if (!Found.Cuts.empty())
     if (Findings AtUse = Follow({{}, {}, All}); Goes(AtUse) && !AtUse.Cuts.empty() && !has(AtUse, Differs))
       return AtUse;
+  }
   for (const Taken &Early : {Taken(), All})
     if (Findings Whole = Follow({Early, All, {}}); Goes(Whole) && Whole.SharesOut)
       return Whole;

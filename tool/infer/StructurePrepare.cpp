@@ -307,14 +307,12 @@ size_t Deriver::firstTraining(const std::vector<ir::StmtId> &Children, size_t Fr
   if (First == Children.size())
     return First;
   std::set<ObjectId> Needed;
-  auto Named = [&](ir::ExprId Of, auto Do) {
-    P.forEachExpr(Of, [&](ir::ExprId E) {
-      if (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field)
-        Do(R.object(E));
-    });
-  };
+  auto Names = [&](ir::ExprId E) { return expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field; };
   auto Needs = [&](ir::StmtId S) {
-    P.forEachExprIn(S, [&](ir::ExprId E) { Named(E, [&](ObjectId Object) { Needed.insert(Object); }); });
+    P.forEachExprIn(S, [&](ir::ExprId E) {
+      if (Names(E))
+        Needed.insert(R.object(E));
+    });
   };
   Needs(Children[First]);
   for (size_t I = First; I-- > From;) {
@@ -325,7 +323,7 @@ size_t Deriver::firstTraining(const std::vector<ir::StmtId> &Children, size_t Fr
     });
     P.forEachExprIn(Children[I], [&](ir::ExprId E) {
       if (expr(E).Kind == ExprKind::Assign && expr(E).Args[0] != None)
-        Named(expr(E).Args[0], [&](ObjectId Object) { Gives |= Needed.count(Object) != 0; });
+        P.forEachExpr(expr(E).Args[0], [&](ir::ExprId To) { Gives |= Names(To) && Needed.count(R.object(To)) != 0; });
     });
     if (!Gives)
       continue;
