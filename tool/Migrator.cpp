@@ -15,15 +15,19 @@ using namespace llvm;
 
 namespace migrate {
 
-static bool trains(const ir::Unit &Code) {
+/// Whether a program trains: by `backward`, or by what it takes of its parameters' gradients, which an optimizer or its
+/// own code steps with. What else asks for gradients only looks at them.
+static bool trains(const ir::Unit &Code, const Findings &F) {
   if (!Code.Distributed.empty() || any_of(Code.Exprs, isBackward))
     return true;
-  // Gradients of parameters without a backward: an optimizer steps with them.
   auto Steps = [&](const ir::Expr &E) {
-    return E.Kind == ir::ExprKind::Call && E.Object != ir::None && StringRef(E.Name).ends_with("::step") &&
-           Code.type(E.Object).Kind == ir::TypeKind::Optimizer;
+    StringRef Name = E.Name;
+    if (E.Kind != ir::ExprKind::Call || E.Object == ir::None)
+      return E.Kind == ir::ExprKind::Construct && Name.contains("NoGradGuard");
+    return (Name.ends_with("::step") && Code.type(E.Object).Kind == ir::TypeKind::Optimizer) ||
+           Name == "at::Tensor::data" || Name == "at::Tensor::set_data" || Name == "at::TensorBase::variable_data";
   };
-  return any_of(Code.Exprs, [](const ir::Expr &E) { return E.Name == "torch::autograd::grad"; }) &&
+  return any_of(F.Notes, [](const auto &Note) { return Note.first.first == "unsupported-backward"; }) &&
          any_of(Code.Exprs, Steps);
 }
 
@@ -57,7 +61,7 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
     auto Slice = [&](const ir::Range &Where) {
       return Where.valid() ? Texts(P.Code.Files[Where.File].Path).substr(Where.Begin, Where.End - Where.Begin) : "";
     };
-    const bool Trains = trains(P.Code);
+    const bool Trains = trains(P.Code, F);
     const Facts Known = Trains ? deriveFacts(P, R, F, Slice) : Facts();
     if (Edited.empty() && O.Dump == "roles")
       dumpRoles(P, R, F, Known, Here.Rules, Tree, Out);
@@ -65,6 +69,7 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
       dumpPlacements(P, F, Tree, Texts, Out);
     Plan &New = Plans.emplace_back();
     New.Reached = F.Reached;
+    New.Trains = Trains;
     if (Trains) {
       New.M = applyRules(P, Known, Here.Rules, Texts);
       if (!F.Trains && !F.TooLarge.valid()) // what trains in it isn't run: it only tells
@@ -199,7 +204,7 @@ void Migrator::cudaUnits(std::vector<Plan> &Plans) {
                        any_of(Tree.CudaUnits, [&](const UnitCommand &Other) {
                          return Other.Target == Unit.Target && hasMain(Other.Source);
                        });
-        return Linked != Tree.Targets.end() ? Linked->second.count(Unit.Target) != 0 : !Program && trains(Of.P.Code);
+        return Linked != Tree.Targets.end() ? Linked->second.count(Unit.Target) != 0 : !Program && Of.Trains;
       };
       if (none_of(Plans, Concerns) && !silences(R, X.Path, X.Line, X.Code, X.Name))
         Final.Findings.push_back(X);
@@ -214,7 +219,7 @@ void Migrator::decide(Plan &Of) {
   Of.Result.Name = Of.P.Name;
   Of.Result.Units = Of.P.Sources;
   // What of other targets a program without training needs is nobody's business.
-  if (!trains(Of.P.Code))
+  if (!Of.Trains)
     erase_if(Of.Result.Units, [&](const std::string &Source) {
       return none_of(Tree.Units, [&](const UnitCommand &Unit) {
         return Unit.Source == Source && programName(Unit.Source, Unit.Target) == Of.P.Name;
@@ -317,7 +322,7 @@ void Migrator::checkSuppressions(const std::vector<Plan> &Plans) {
   };
   for (const Plan &Of : Plans) {
     // Elsewhere no rule was asked, or not all that they would have found is known.
-    if (!trains(Of.P.Code) || Of.Broken || !Of.P.Code.Distributed.empty())
+    if (!Of.Trains || Of.Broken || !Of.P.Code.Distributed.empty())
       continue;
     const RuleSet &Rules = inForce(Of.P).Rules;
     for (const ir::File &File : Of.P.Code.Files) {
@@ -398,7 +403,7 @@ bool Migrator::disagreements(std::vector<Plan> &Plans) {
       if (!Plans[I].migrated())
         break;
       for (size_t J = 0; J != Plans.size(); ++J) {
-        if (I == J || !Holds[J].contains(Path) || !trains(Plans[J].P.Code))
+        if (I == J || !Holds[J].contains(Path) || !Plans[J].Trains)
           continue;
         auto Other = All[J].find(Path);
         if (Other != All[J].end() && Other->second == Edits)

@@ -29,6 +29,7 @@ private:
     Migration M;
     ProgramResult Result;
     std::set<ir::FuncId> Reached;
+    bool Trains = false;
     bool Broken = false;
     bool migrated() const { return Result.What == Verdict::Migrated || Result.What == Verdict::MigratedWithNotes; }
   };

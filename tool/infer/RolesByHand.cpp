@@ -407,10 +407,14 @@ void Roles::inputAt(ir::VarId V) {
 }
 
 void Roles::findUpdatesByHand() {
+  const bool ByGrad = llvm::none_of(P.Code.Exprs, isBackward); // else what isn't a model's are inputs, mostly
   for (ir::FuncId F : Reachable)
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
       StringRef Name = StringRef(X.Name).rsplit("::").second;
+      if (ByGrad && X.Name == "torch::autograd::grad" && X.Args.size() > 1 && X.Args[1] != None)
+        if (std::set<ir::VarId> Seen; tracesToParameters(X.Args[1], Seen))
+          Traced.insert(Seen.begin(), Seen.end());
       if (X.Kind != ExprKind::Call || X.Object == None || (Name != "grad" && Name != "mutable_grad") ||
           P.Code.type(X.Object).Kind != TypeKind::Tensor)
         return;
