@@ -37,6 +37,7 @@ struct Findings {
   std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from
   std::set<uint32_t> Unmoved;                     ///< loaders whose batches are used where they were read
   std::set<uint32_t> Whole;                       ///< loaders shared out by whole batches
+  std::set<uint32_t> ByRows;                      ///< evaluation loaders whose batches are cut
   std::map<uint32_t, Evidence> Kept;              ///< evaluation loaders left whole on every rank, and why
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements
   std::map<ir::ExprId, ir::ExprId> RowNoise;      ///< draws for the rows of a batch, with the number of rows

@@ -72,6 +72,8 @@ struct Ways {
   Taken CutEarly; ///< batches that the program forms itself are cut where they are formed, not where a model takes them
   Taken Together; ///< rows that all others have to meet are brought together, with their graph, instead of refused
   Taken AtUse;    ///< batches are cut where a model or a loss takes them, and stay whole where they are formed
+  /// Evaluation loaders whose batches are cut as a training's are, because ranks meet in what their loops call.
+  std::set<uint32_t> ByRows = {};
 };
 
 class Interpreter {
@@ -114,7 +116,7 @@ private:
     bool Gathers = false;          ///< it was given rows, which can be brought together where it is called
     std::vector<Value> Given = {}; ///< the arguments' values
     std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to return early
-    bool Gives = false;           ///< a return gave something, not `std::nullopt`
+    bool Gives = false;                              ///< a return gave something, not `std::nullopt`
     int Apart = 0;                ///< how many conditions that differ between ranks stood around its call
     int Left = 0, LeftByRank = 0; ///< how many conditions that differ between ranks have let some return early
   };
@@ -283,9 +285,9 @@ private:
   };
   /// What an operation is applied to: the object first, then the arguments.
   struct Operands {
-    std::vector<ir::ExprId> Exprs, Bound; ///< none of values that no expression holds; `Bound` to a function before
-    std::vector<Value> Values, Tensors;   ///< all of them; the tensors and lists of tensors among them
-    ir::ExprId Maker = ir::None;          ///< the module, whose options stand where it was made
+    std::vector<ir::ExprId> Exprs, Bound;  ///< none of values that no expression holds; `Bound` to a function before
+    std::vector<Value> Values, Tensors;    ///< all of them; the tensors and lists of tensors among them
+    ir::ExprId Maker = ir::None;           ///< the module, whose options stand where it was made
     bool InPlace = false, Brought = false; ///< what it writes in place was brought together
   };
 
@@ -571,12 +573,12 @@ private:
   // One run.
   State Current;
   std::map<ir::StmtId, std::set<uint32_t>> CutRows; ///< `Value::Rows` of what a step has cut
-  std::map<ir::ExprId, State> Returned;           ///< the fields of what calls returned
-  std::map<ir::ExprId, std::vector<Value>> Parts; ///< the elements of pairs and tuples, by what made them
-  std::map<ir::ExprId, Value> Last;               ///< of each expression, when it was evaluated last
+  std::map<ir::ExprId, State> Returned;             ///< the fields of what calls returned
+  std::map<ir::ExprId, std::vector<Value>> Parts;   ///< the elements of pairs and tuples, by what made them
+  std::map<ir::ExprId, Value> Last;                 ///< of each expression, when it was evaluated last
   std::map<ir::VarId, Location> Alias;
-  std::set<ir::VarId> Elements;        ///< of Alias: it is one element of that
-  std::set<ir::VarId> Elsewhere;       ///< references to what isn't followed
+  std::set<ir::VarId> Elements;  ///< of Alias: it is one element of that
+  std::set<ir::VarId> Elsewhere; ///< references to what isn't followed
   /// Tensors, lists of them and accessors: the tensors, or what they were made over, that they lie in.
   std::map<ir::VarId, std::set<Location>> Views;
   std::set<ir::ExprId> DroppedOfRows, DroppedOfWhole; ///< what drops out of rows, and of what every rank has whole
@@ -669,19 +671,21 @@ private:
   std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
-  std::map<uint32_t, int64_t> RowCounts;   ///< by `Value::Rows`, where it is written out
-  std::set<uint32_t> Exactly;             ///< of these, what has no fewer in a last batch
-  std::set<uint32_t> Windows;              ///< of `Value::Rows`: of rows that begin elsewhere in each step
-  std::set<uint32_t> Uncounted;            ///< of `Value::Rows`: of what may have any number
-  std::set<uint32_t> Filled;               ///< of `Value::Rows`: of all that one call filled or gave
-  std::set<ir::ExprId> Fills;              ///< arguments that a call without a body fills with a batch
-  std::map<ir::StmtId, Evidence> RowLoops; ///< over rows of a training batch, that are no folds, and why
-  std::set<Location> EachStep;             ///< accumulators of parts and of wholes: no part of theirs can wait
-  std::set<ir::VarId> OutsideStreams;      ///< streams that a clock or the like was written to
-  std::set<ir::ExprId> KeptRows;           ///< rows that are written to a part of what outlives the step
-  std::set<ir::ExprId> BroughtTogether;    ///< rows that meet all others of their batch, and means over them
-  std::set<ir::ExprId> CoerceAtReturn;     ///< returned values of which another is equal on all ranks
-  std::set<ir::ExprId> CoerceAtAssign;     ///< right-hand sides whose value escapes its step
+  std::map<uint32_t, int64_t> RowCounts;                  ///< by `Value::Rows`, where it is written out
+  std::set<uint32_t> Exactly;                             ///< of these, what has no fewer in a last batch
+  std::set<uint32_t> Windows;                    ///< of `Value::Rows`: of rows that begin elsewhere in each step
+  std::set<uint32_t> Uncounted;                  ///< of `Value::Rows`: of what may have any number
+  std::set<uint32_t> Filled;                     ///< of `Value::Rows`: of all that one call filled or gave
+  std::set<ir::ExprId> Fills;                    ///< arguments that a call without a body fills with a batch
+  std::map<ir::StmtId, Evidence> RowLoops;       ///< over rows of a training batch, that are no folds, and why
+  std::set<Location> EachStep;                   ///< accumulators of parts and of wholes: no part of theirs can wait
+  std::set<ir::VarId> OutsideStreams;            ///< streams that a clock or the like was written to
+  std::set<ir::ExprId> KeptRows;                 ///< rows that are written to a part of what outlives the step
+  std::set<ir::ExprId> BroughtTogether;          ///< rows that meet all others of their batch, and means over them
+  std::set<ir::ExprId> TrainedBelow, WholeBelow; ///< denominators that are sums over rows, with a gradient and without
+  std::set<ir::ExprId> BothBelow;                ///< those that are both, on several paths
+  std::set<ir::ExprId> CoerceAtReturn;           ///< returned values of which another is equal on all ranks
+  std::set<ir::ExprId> CoerceAtAssign;           ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

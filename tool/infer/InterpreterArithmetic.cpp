@@ -111,9 +111,15 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
       return Value::of(Placement::Mean, E);
     // A mean over what a mask selects: the numerator's parts add up once the denominator is whole.
-    if (L.Kind == Placement::Partial && L.Fresh && Rt.Kind == Placement::Partial && !Rt.Trained && RE != None &&
-        P.Code.type(RE).Kind == TypeKind::Tensor && brought(Rt, RE))
-      return L;
+    // (Where the training runs the same text, and has a gradient below as well, both are brought together.)
+    if (L.Kind == Placement::Partial && L.Fresh && Rt.Kind == Placement::Partial && RE != None &&
+        P.Code.type(RE).Kind == TypeKind::Tensor) {
+      (Rt.Trained ? TrainedBelow : WholeBelow).insert(RE);
+      if (TrainedBelow.count(RE) && WholeBelow.count(RE))
+        Restart |= BothBelow.insert(RE).second;
+      if (!Rt.Trained && !BothBelow.count(RE) && brought(Rt, RE))
+        return L;
+    }
   }
   // Anything else: bring each side together first, if both can be.
   auto Can = [&](const Value &V, ir::ExprId X) {

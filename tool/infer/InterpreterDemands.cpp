@@ -158,6 +158,11 @@ bool Interpreter::broughtAhead(ir::ExprId E) {
   return Restart = true;
 }
 
+/// The same with its graph, which does no harm where there is none, in an evaluation: what one text needs for both.
+static StringRef withGraph(StringRef How) {
+  return How == "sum" ? "all-reduce" : How == "mean" ? "all-mean" : How == "gather" ? "all-gather" : How;
+}
+
 /// Records that `E` becomes `accelerator.HOW(E)`. False where no collective may stand.
 bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   bool Collective = How != "share" && How != "mine";
@@ -177,7 +182,9 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
       if (F.Gathers)
         GathersIn[E] = F.Function;
     auto [It, New] = Out.Coercions.try_emplace(E, How);
-    if (!New && It->second != How)
+    if (!New && withGraph(It->second) == withGraph(How))
+      It->second = It->second == How ? How : withGraph(How);
+    else if (!New)
       note("ambiguous-placement", E, V, "needs `" + It->second + "` on one path and `" + How + "` on another");
     Out.Sinks[E] = evidence(E, V);
   }

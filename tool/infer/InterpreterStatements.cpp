@@ -444,7 +444,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
     L.Loader = Object;
     if (Role.Foreign)
       note("opaque-loader", S.Value, Value(), "its batches come from a loader that can't be shared out yet");
-    else if (Role.Mode == LoaderMode::Training)
+    else if (Role.Mode == LoaderMode::Training || By.ByRows.count(Object))
       L.Mode = LoopMode::Rows;
     else if (Divergent > 0)
       notShared(Object, "not every rank comes to its loop", S.Value);

@@ -41,9 +41,15 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
   return In;
 }
 
-Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
-  auto Follow = [&](const Ways &By) { return Interpreter(P, R, Table, By).run(); };
-  auto Goes = [](const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); };
+static bool goes(const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); }
+
+/// The first way to share out the training's batches that goes, with evaluation loaders whose batches are cut alike.
+static Findings shareOut(const Program &P, const Roles &R, const OperationTable &Table,
+                         const std::set<uint32_t> &ByRows) {
+  auto Follow = [&](Ways By) {
+    By.ByRows = ByRows;
+    return Interpreter(P, R, Table, By).run();
+  };
   Findings Found = Follow({});
   if (!has(Found, Stops))
     return Found;
@@ -51,11 +57,11 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   if (!Found.Cuts.empty()) {
     if (Findings Early = Follow({All, {}, {}}); !has(Early, Stops) && Early.Notes.size() < Found.Notes.size())
       return Early;
-    if (Findings AtUse = Follow({{}, {}, All}); Goes(AtUse) && !AtUse.Cuts.empty() && !has(AtUse, Differs))
+    if (Findings AtUse = Follow({{}, {}, All}); goes(AtUse) && !AtUse.Cuts.empty() && !has(AtUse, Differs))
       return AtUse;
   }
   for (const Taken &Early : {Taken(), All})
-    if (Findings Whole = Follow({Early, All, {}}); Goes(Whole) && Whole.SharesOut)
+    if (Findings Whole = Follow({Early, All, {}}); goes(Whole) && Whole.SharesOut)
       return Whole;
   // Each training by itself: where one is stopped, the first of the other ways in which it isn't. What stops one that
   // none of them helps stays.
@@ -78,10 +84,34 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
       if (Now.TooLarge.valid() || found(Now, Refuses).count(Loop))
         continue;
       By = Other;
-      if (Goes(Now) && (Now.SharesOut || By.Together.Loops.empty()))
+      if (goes(Now) && (Now.SharesOut || By.Together.Loops.empty()))
         return Now;
       break;
     }
+  return Found;
+}
+
+/// Whether one text means several things where it is run for several.
+static bool ambiguous(const Findings &F) {
+  return has(F, {"ambiguous-placement"}) || llvm::any_of(F.Coercions, [&](const auto &C) {
+           return !keepsWhole(C.second) && F.ambiguous(C.first, C.second);
+         });
+}
+
+Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
+  Findings Found = shareOut(P, R, Table, {});
+  if (Found.Kept.empty() || !ambiguous(Found))
+    return Found;
+  // One function for the batches of both: what it computes in the training brings ranks together, and in an evaluation
+  // that each runs whole would count rows several times. Of batches that are cut alike it is one thing.
+  std::set<uint32_t> ByRows;
+  for (const auto &[Loader, Why] : Found.Kept)
+    if (!R.Loaders.at(Loader).Foreign)
+      ByRows.insert(Loader);
+  if (Findings Cut = shareOut(P, R, Table, ByRows); goes(Cut) && !ambiguous(Cut) && !has(Cut, Differs)) {
+    Cut.ByRows = ByRows;
+    return Cut;
+  }
   return Found;
 }
 

@@ -29,7 +29,7 @@ struct LoaderRole {
   std::vector<ir::ExprId> Made;  ///< `make_data_loader` calls
   std::vector<ir::StmtId> Loops; ///< loops over its batches
   LoaderMode Mode = LoaderMode::Unused;
-  bool Ours = false;    ///< made by `accelerate::make_data_loader` already
+  bool ByRows = false;  ///< made by `accelerate::make_data_loader` already
   bool Foreign = false; ///< made by something that can't be shared out
 };
 

@@ -23,7 +23,7 @@ void Roles::findLoaders() {
     if (isMakeDataLoader(X)) {
       LoaderRole &L = Loaders[object(E)];
       L.Made.push_back(E);
-      L.Ours |= StringRef(X.Name).starts_with("accelerate::");
+      L.ByRows |= X.Name == "accelerate::make_data_loader";
     }
   }
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
@@ -53,8 +53,11 @@ void Roles::findLoaders() {
         L.Mode = LoaderMode::Evaluation;
     });
   findSteppedLoaders();
-  for (auto &[Object, L] : Loaders)
+  for (auto &[Object, L] : Loaders) {
     L.Foreign = L.Made.empty();
+    if (L.ByRows && L.Mode == LoaderMode::Evaluation)
+      L.Mode = LoaderMode::Training; // as the program says: an evaluation whose batches are cut as a training's are
+  }
 }
 
 /// Loaders over which no loop runs, but of which each step takes the next batch: `if (it == loader->end()) it =

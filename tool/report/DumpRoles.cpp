@@ -150,6 +150,7 @@ private:
     for (const auto &[Object, L] : R.Loaders) {
       const char *Mode = L.Mode == LoaderMode::Training ? "training"
                          : L.Mode == LoaderMode::Unused ? "unused"
+                         : F.ByRows.count(Object)       ? "evaluation, cut by rows"
                          : F.Whole.count(Object)        ? "evaluation, shared by whole batches"
                                                         : "evaluation, the same on every rank";
       std::vector<std::string> Below;
