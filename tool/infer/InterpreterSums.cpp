@@ -115,9 +115,9 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
         for (ir::ExprId Arg : X.Args)
           Reduced |= writtenOut(P, Arg) == L;
     });
-    if (Reduced)
+    if (Reduced || !Used) // by its name, that is: what reads it by another brings it together there
       continue;
-    if (Used && Recording) {
+    if (Recording) {
       std::vector<Location> &Places = Out.ReduceAfter[Id];
       if (!llvm::is_contained(Places, L))
         Places.push_back(L);
