@@ -271,6 +271,7 @@ private:
   void putAt(ir::ExprId Rows);
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;
+  std::optional<Location> givenBy(const ir::Expr &X);
   bool isPairOfMap(const ir::Expr &X, const Location &Base) const;
   bool filledHere(ir::VarId V, int Hops = 3) const;
   void unname(ir::VarId V);

@@ -96,21 +96,27 @@ const std::set<ir::VarId> &Interpreter::hidden() const {
   if (Hidden)
     return *Hidden;
   Hidden.emplace();
-  auto Keep = [&](auto &Self, ir::ExprId Arg, int Hops) -> void {
+  auto Name = [&](ir::ExprId Of) {
+    const ir::Expr &X = P.Code.Exprs[Of];
+    if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None && mayBeWritten(P.Code.type(Of)))
+      Hidden->insert(X.Var);
+  };
+  // `Referred`: what is kept there are references, `std::vector<std::reference_wrapper<double>>{a, b}`.
+  auto Keep = [&](auto &Self, ir::ExprId Arg, bool Referred, int Hops) -> void {
     Arg = Arg == None ? None : P.unconverted(Arg);
     if (Arg == None || Hops == 0)
       return;
     const ir::Expr &X = P.Code.Exprs[Arg];
     const StringRef Type = P.Code.type(Arg).Name;
     const bool Address = (X.Kind == ExprKind::Unary && X.Name == "&") || X.Name == "std::ref";
-    if (X.Kind == ExprKind::List) {
+    if (X.Kind == ExprKind::List ||
+        (X.Kind == ExprKind::Construct && (X.Args.size() > 1 || P.callee(X) != None))) { // an object, by its fields
       for (ir::ExprId Item : X.Args)
-        Self(Self, Item, Hops);
+        Self(Self, Item, Referred, Hops - 1);
     } else if (Address && X.Args.size() == 1) {
-      const ir::Expr &Of = P.Code.Exprs[X.Args[0]];
-      if ((Of.Kind == ExprKind::Ref || Of.Kind == ExprKind::Field) && Of.Var != None &&
-          mayBeWritten(P.Code.type(X.Args[0])))
-        Hidden->insert(Of.Var);
+      Name(X.Args[0]);
+    } else if (Referred && P.Code.type(Arg).Kind != TypeKind::Unknown) {
+      Name(Arg);
     } else if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None &&
                P.Code.type(Arg).Kind == TypeKind::Unknown) {
       if (Type.starts_with("std::shared_ptr<"))
@@ -118,7 +124,7 @@ const std::set<ir::VarId> &Interpreter::hidden() const {
       else if (Type.ends_with("*")) // `void add(Meter *m) { meters.push_back(m); }`
         for (const std::vector<ir::ExprId> &From : {R.givenTo(X.Var), R.sourcesOf(X.Var)})
           for (ir::ExprId Source : From)
-            Self(Self, Source, Hops - 1);
+            Self(Self, Source, Referred, Hops - 1);
     }
   };
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
@@ -126,15 +132,18 @@ const std::set<ir::VarId> &Interpreter::hidden() const {
     StringRef Type = P.Code.type(E).Name;
     const bool Makes = (X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && P.callee(X) == None &&
                        !Type.starts_with("std::reference_wrapper<") && !Type.ends_with("*");
-    if ((Makes &&
-         (Type.contains('*') || Type.contains("std::reference_wrapper<") || Type.contains("std::shared_ptr<"))) ||
+    const bool Referred = Type.contains("std::reference_wrapper<") || (Type.starts_with("std::") && Type.contains('&'));
+    // (`std::vector<Column>{{"loss", &loss}}`, whose fields aren't followed as one object's are.)
+    const bool Several = Type.ends_with("]") || Type.starts_with("std::vector<") || Type.starts_with("std::array<") ||
+                         Type.starts_with("std::initializer_list<");
+    if ((Makes && (Type.contains('*') || Referred || Several || Type.contains("std::shared_ptr<"))) ||
         isCollecting(X.Name) || X.Name == "std::make_pair" || X.Name == "std::make_tuple")
       for (ir::ExprId Arg : X.Args)
-        Keep(Keep, Arg, 4);
+        Keep(Keep, Arg, Referred && Makes, 4);
     const bool Assigns = (X.Kind == ExprKind::Assign || StringRef(X.Name).ends_with("::operator=")) && !X.Args.empty();
     const ir::ExprId To = !Assigns ? None : P.unconverted(X.Object != None ? X.Object : X.Args[0]);
     if (To != None && (isElement(P.Code.Exprs[To]) || P.Code.Exprs[To].Kind == ExprKind::Index)) // `meters[name] = &m`
-      Keep(Keep, X.Args.back(), 4);
+      Keep(Keep, X.Args.back(), /*Referred=*/false, 4);
   }
   return *Hidden;
 }

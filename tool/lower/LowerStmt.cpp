@@ -267,7 +267,9 @@ ir::VarId Lowering::bindingOf(const BindingDecl *B, const VarDecl *Whole) {
   ir::VarId Part = varOf(B->getHoldingVar() ? cast<ValueDecl>(B->getHoldingVar()) : cast<ValueDecl>(B));
   if (B->getType().isNull())
     return Part;
-  if (!Whole->getType()->isReferenceType())
+  if (B->getType()->isLValueReferenceType() && B->getHoldingVar()) // `auto [sum, n] = meter.refs();`
+    Out.Vars[Part].Type = typeId(B->getType());
+  else if (!Whole->getType()->isReferenceType())
     Out.Vars[Part].Type = typeId(B->getType().getNonReferenceType());
   else if (memberOf(B)) // `auto& [sum, rows] = meter`: names of its members
     Out.Vars[Part].Type = typeId(Ctx.getLValueReferenceType(B->getType()));
