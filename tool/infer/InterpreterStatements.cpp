@@ -187,9 +187,11 @@ void Interpreter::exec(ir::StmtId Id) {
     F.Fields = std::move(Fields);
     F.Gives |= !V.Nothing;
     F.Returned = true;
-    F.Returns.push_back(Current);
+    for (ir::StmtId Destroyed : S.Children)
+      exec(Destroyed);
+    Frames.back().Returns.push_back(Current);
     for (const Loop &L : Loops)
-      if (L.Mode == LoopMode::Whole && L.Statement != None && R.FunctionOf.at(L.Statement) == F.Function)
+      if (L.Mode == LoopMode::Whole && L.Statement != None && R.FunctionOf.at(L.Statement) == Frames.back().Function)
         notWhole("it returns from its loop", S.Value);
     Dead = true;
     return;
@@ -199,6 +201,8 @@ void Interpreter::exec(ir::StmtId Id) {
     return;
   case StmtKind::Break:
   case StmtKind::Continue:
+    for (ir::StmtId Destroyed : S.Children)
+      exec(Destroyed);
     if (!Loops.empty()) {
       size_t At = Loops.size() - 1;
       while (S.Kind == StmtKind::Continue && At > 0 && Loops[At].Mode == LoopMode::Switch)

@@ -126,7 +126,7 @@ enum class StmtKind : uint8_t {
   If,       ///< Value, Children[0] then, Children[1] else (or None)
   Loop,     ///< Children: init, increment, body (each or None); Value is the condition; Var set for range-for
   RangeFor, ///< Var, Value is the range, Children[0] the body
-  Return,   ///< Value
+  Return,   ///< Value; Children: calls of destructors, as of the two below and at the end of a block
   Break,
   Continue,
   Goto,

@@ -40,12 +40,15 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
   }
   if (const auto *Compound = dyn_cast<CompoundStmt>(S)) {
     std::vector<ir::StmtId> Children;
+    Scopes.emplace_back();
     for (const Stmt *Child : Compound->body())
       if (ir::StmtId Id = stmt(Child); Id != None) {
         if (isa<Expr>(Child))
           takeParentheses(Child, Out.Stmts[Id].Where);
         Children.push_back(Id);
       }
+    llvm::append_range(Children, destroyed(Scopes.size() - 1, Compound->getRBracLoc()));
+    Scopes.pop_back();
     return block(Children, stmtRange(S), /*Transparent=*/false);
   }
   if (const auto *Decls = dyn_cast<DeclStmt>(S)) {
@@ -60,6 +63,8 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
       Out.Stmts[Id].Var = Var;
       Out.Stmts[Id].Value = Init;
       Children.push_back(Id);
+      if (!Scopes.empty() && destructorOf(V))
+        Scopes.back().push_back(V);
       unsigned Index = 0;
       if (const auto *Decomposition = dyn_cast<DecompositionDecl>(V))
         for (const BindingDecl *B : Decomposition->bindings()) {
@@ -103,6 +108,9 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     Out.Stmts[Leaves].Children = {None, Break};
     return block({Declared, Leaves, Body}, Body == None ? ir::Range() : Out.Stmts[Body].Where, /*Transparent=*/false);
   };
+  const bool Loops = isa<ForStmt, WhileStmt, DoStmt, CXXForRangeStmt>(S);
+  llvm::SaveAndRestore Broken(BreakTo, Loops || isa<SwitchStmt>(S) ? Scopes.size() : BreakTo);
+  llvm::SaveAndRestore Continued(ContinueTo, Loops ? Scopes.size() : ContinueTo);
   if (const auto *For = dyn_cast<ForStmt>(S)) {
     ir::StmtId Init = stmt(For->getInit());
     ir::ExprId Cond = For->getCond() ? expr(For->getCond()) : None;
@@ -160,12 +168,17 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
     ir::ExprId Value = Return->getRetValue() ? expr(Return->getRetValue()) : None;
     ir::StmtId Id = make(StmtKind::Return, S);
     Out.Stmts[Id].Value = Value;
+    std::vector<ir::StmtId> Destroyed = destroyed(0, S->getBeginLoc()); // may reallocate
+    Out.Stmts[Id].Children = std::move(Destroyed);
     return Id;
   }
-  if (isa<BreakStmt>(S))
-    return make(StmtKind::Break, S);
-  if (isa<ContinueStmt>(S))
-    return make(StmtKind::Continue, S);
+  if (isa<BreakStmt, ContinueStmt>(S)) {
+    const bool Breaks = isa<BreakStmt>(S);
+    ir::StmtId Id = make(Breaks ? StmtKind::Break : StmtKind::Continue, S);
+    std::vector<ir::StmtId> Destroyed = destroyed(Breaks ? BreakTo : ContinueTo, S->getBeginLoc());
+    Out.Stmts[Id].Children = std::move(Destroyed);
+    return Id;
+  }
   if (isa<GotoStmt, IndirectGotoStmt>(S))
     return make(StmtKind::Goto, S);
   if (const auto *Switch = dyn_cast<SwitchStmt>(S)) {
@@ -199,6 +212,49 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
   return Id;
 }
 
+/// The project's destructor that runs where a local variable's scope ends, its own or that of what it holds alone.
+const CXXDestructorDecl *Lowering::destructorOf(const VarDecl *V) {
+  if (!V->hasLocalStorage() || isa<ParmVarDecl>(V))
+    return nullptr;
+  const CXXRecordDecl *Record = V->getType()->getAsCXXRecordDecl();
+  if (const auto *Holder = dyn_cast_or_null<ClassTemplateSpecializationDecl>(Record);
+      Holder && Holder->isInStdNamespace() && Holder->getName() == "unique_ptr" &&
+      Holder->getTemplateArgs()[0].getKind() == TemplateArgument::Type)
+    Record = Holder->getTemplateArgs()[0].getAsType()->getAsCXXRecordDecl();
+  if (!Record || !Record->hasDefinition())
+    return nullptr;
+  const CXXDestructorDecl *Found = Record->getDestructor();
+  return Found && Found->isUserProvided() && inProject(Found->getLocation()) ? Found : nullptr;
+}
+
+/// Calls of the destructors of what the scopes from `Outermost` on hold, the last declared first.
+std::vector<ir::StmtId> Lowering::destroyed(size_t Outermost, SourceLocation Where) {
+  std::vector<ir::StmtId> Calls;
+  ir::Range Place = rangeOf(Where, Where);
+  Place.Editable = false;
+  for (size_t Scope = Scopes.size(); Scope-- > Outermost;)
+    for (const VarDecl *V : llvm::reverse(Scopes[Scope])) {
+      ir::Expr Object, Call;
+      Object.Kind = ExprKind::Ref;
+      Object.Var = varOf(V);
+      Object.Type = Out.Vars[Object.Var].Type;
+      Call.Kind = ExprKind::Call;
+      Object.Where = Call.Where = Place;
+      Call.Type = typeId(Ctx.VoidTy);
+      Call.Object = Out.Exprs.size();
+      Out.Exprs.push_back(Object);
+      Out.Exprs.push_back(Call);
+      ir::Stmt Runs;
+      Runs.Kind = StmtKind::Expr;
+      Runs.Where = Place;
+      Runs.Value = Out.Exprs.size() - 1;
+      setCallee(Runs.Value, destructorOf(V));
+      Out.Stmts.push_back(Runs);
+      Calls.push_back(Out.Stmts.size() - 1);
+    }
+  return Calls;
+}
+
 ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   if (auto It = Functions.find(F->getCanonicalDecl()); It != Functions.end())
     return It->second;
@@ -206,6 +262,8 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
   Functions[F->getCanonicalDecl()] = Id;
   Out.Functions.emplace_back();
   llvm::SaveAndRestore InFunction(Current, Id);
+  std::vector<std::vector<const VarDecl *>> Outside;
+  std::swap(Scopes, Outside);
 
   ir::Function Fn;
   Fn.Usr = usrOf(F);
@@ -259,6 +317,7 @@ ir::FuncId Lowering::lowerFunction(const FunctionDecl *F, ir::FuncId Parent) {
     }
   }
   Out.HasMain |= Fn.Main;
+  std::swap(Scopes, Outside);
   return Id;
 }
 

@@ -92,6 +92,8 @@ private:
   ir::StmtId stmt(const clang::Stmt *S);
   ir::StmtId block(llvm::ArrayRef<ir::StmtId> Children, ir::Range Where, bool Transparent);
   ir::StmtId make(ir::StmtKind Kind, const clang::Stmt *S);
+  const clang::CXXDestructorDecl *destructorOf(const clang::VarDecl *V);
+  std::vector<ir::StmtId> destroyed(size_t Outermost, clang::SourceLocation Where);
 
   clang::ASTContext &Ctx;
   const clang::SourceManager &SM;
@@ -102,6 +104,8 @@ private:
   std::vector<std::unique_ptr<Callback>> Callbacks;
 
   ir::FuncId Current = ir::None;
+  std::vector<std::vector<const clang::VarDecl *>> Scopes; ///< what the blocks around here destroy at their ends
+  size_t BreakTo = 0, ContinueTo = 0;                      ///< the outermost scope that is left so
   llvm::DenseMap<clang::FileID, ir::FileId> Files;
   std::map<std::string, ir::FileId> FilesByPath;
   std::map<std::string, ir::TypeId> TypeIds;
