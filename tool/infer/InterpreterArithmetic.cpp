@@ -450,6 +450,9 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   }
   bool Adds = Op == "+" || Op == "-";
   Value Left = Adds ? Value() : read(*L, LE);
+  // `meter.sum() /= meter.count()`, both of several steps: parts add up that all ranks scale alike.
+  if ((Op == "*" || Op == "/") && Left.Kind == Placement::Partial && !Left.Fresh && Right.reducible() && numeric(LE))
+    Right = demandReplicated(RE, Right, "divided by");
   bool Scales = (Op == "*" || Op == "/") &&
                 (Right.replicated() || (Left.Kind == Placement::Mean && Right.Kind == Placement::Extent)); // its sum
   // It is brought together where it was set: here it is written as well.
