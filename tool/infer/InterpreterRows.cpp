@@ -394,6 +394,11 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     return Result;
   }
 
+  // `bank.slice(0, i, i + n).add_(p)`: all rows were brought together for what outlives the step.
+  if (X.Kind == ExprKind::Call && X.Object != None && InPlace && Result.replicated() && !Operands.empty() &&
+      llvm::any_of(Operands, [&](ir::ExprId Operand) { return Last[Operand].Kind == Placement::Sharded; }))
+    return Result;
+
   size_t Compares = 2; // operands of a loss that have rows; `triplet_margin_loss` takes three
   if (bool Ignored; Op && *Op == Operation::ClassLoss) {
     if (const OperationRow *Row = Table.find(X.Name, Ignored); Row && !Row->Signatures.empty())
