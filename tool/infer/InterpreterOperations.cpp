@@ -46,8 +46,14 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
   if (OfNothing || (In.Exprs.empty() && Given > 0))
     return Value::nothing(E); // nobody comes here with nothing in it
   bool Into = InPlace && X.Object != None && R.ofModel(X.Object);
-  const std::optional<Location> To = InPlace && X.Object != None && !Into ? lvalue(X.Object) : std::nullopt;
-  const bool Behind = To && behindNames(*To);
+  ir::ExprId Changed = InPlace && !Into ? X.Object : None;
+  while (Changed != None && !lvalue(Changed)) { // `bank.slice(0, i, i + n).mul_(0.7).add_(p, 0.3)`
+    const ir::Expr &Part = P.Code.Exprs[Changed];
+    Changed = isView(Part.Name) || changesInPlace(Part) ? Part.Object : None;
+  }
+  const std::optional<Location> To = Changed == None ? std::nullopt : lvalue(Changed);
+  const bool Behind =
+      To && (behindNames(*To) || (Changed != X.Object && X.Name != "at::Tensor::copy_" && outer(*To) && !ofOneRank()));
   // A moving average, a table of prototypes: the step's part goes in as a whole.
   const Value Before = To ? read(*To, E) : Value();
   const bool Moves = To && !Behind && outer(*To) && !ofOneRank() && Before.replicated() &&
