@@ -538,6 +538,7 @@ private:
   bool besideRows(const Value &V, const Value &Local) const;
   ir::StmtId trainingSteps() const;
   bool besideUnknown(ir::ExprId E, const Value &V, const Value &Local, const Loop &Step) const;
+  bool joinedAlike(uint32_t A, uint32_t B) const;
   bool meansRowsOf(ir::ExprId E, const Value &V, const Value &Local) const;
   void cutAlike(const State &A, const State &B);
   bool cutBatch(const Value &V);
@@ -673,6 +674,7 @@ private:
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::map<uint32_t, int64_t> RowCounts;                  ///< by `Value::Rows`, where it is written out
+  std::map<uint32_t, uint32_t> Joined; ///< rows of a list's items, joined, with the number of the items
   std::set<uint32_t> Exactly;                             ///< of these, what has no fewer in a last batch
   std::set<uint32_t> Windows;                    ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;                  ///< of `Value::Rows`: of what may have any number

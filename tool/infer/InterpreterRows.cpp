@@ -62,6 +62,15 @@ bool Interpreter::besideRows(const Value &V, const Value &Local) const {
   return Windows.count(V.Rows) != 0 && (V.Rank != 1 || Local.Least <= 1);
 }
 
+/// Whether one counts the items of lists that one loop fills, and the other the rows of such a list's items, joined.
+bool Interpreter::joinedAlike(uint32_t A, uint32_t B) const {
+  auto Of = [&](uint32_t Name, uint32_t Items) {
+    auto It = Joined.find(Name);
+    return It != Joined.end() && It->second == Items;
+  };
+  return Of(A, B) || Of(B, A);
+}
+
 /// A vector beside rows of which the number of dimensions isn't known, `weight * error`: numbers for the rows, or for
 /// features. What a function of the project's gives in each step is taken for the former, which a remark tells.
 bool Interpreter::besideUnknown(ir::ExprId E, const Value &V, const Value &Local, const Loop &Step) const {
@@ -188,8 +197,18 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return NoRows;
   if (Name == "flatten" || Name == "squeeze" || Name == "unsqueeze")
     return Dim(0) && *Dim(0) == 0 ? 0 : Name == "flatten" && Items.empty() ? 0 : First;
-  if (llvm::is_contained({"cat", "concat", "concatenate"}, Name))
-    return Dim(0) && *Dim(0) != 0 ? First : ownRowsName(E);
+  if (llvm::is_contained({"cat", "concat", "concatenate"}, Name)) {
+    if (Dim(0) && *Dim(0) != 0)
+      return First;
+    // `states.push_back(state.unsqueeze(0))`: as many rows as the list has items
+    const uint32_t Length = P.Code.type(Operands[0]).Kind == TypeKind::Container ? lengthNamed(Operands[0]) : 0;
+    if (Length && First == NoRows)
+      return Length;
+    const uint32_t Own = ownRowsName(E);
+    if (Length)
+      Joined[Own] = Length;
+    return Own;
+  }
   if (llvm::is_contained({"vstack", "row_stack", "hstack", "dstack"}, Name)) // side by side, of those that have rows
     return Last[Operands[0]].Rank >= 2 && (Name == "hstack" || Name == "dstack") ? First : ownRowsName(E);
   if (Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss))
@@ -454,7 +473,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       } else if (V.Trained && !Around) {
         if (!Module && (V.Rows == Batch || Sure))
           note("unknown-rows", Operands[I], V, "meets the rows of a batch");
-      } else if (Step && (Sure || V.Rows == Batch)) {
+      } else if (Step && (Sure || V.Rows == Batch || (Beside && joinedAlike(V.Rows, Batch)))) {
         ir::ExprId At = cutPoint(Operands[I], *Step);
         if (!cut(At, Step->Statement))
           cut(Operands[I], Step->Statement);
