@@ -177,6 +177,7 @@ private:
   ir::ExprId copied(ir::ExprId E) const;
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
+  bool jumpsOver(ir::StmtId Loop) const;
   void reduceAfter(ir::StmtId Loop, const State &Before);
   bool failStop(ir::StmtId S) const;
   bool endsJob(ir::StmtId Handler) const;

@@ -308,6 +308,15 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     changesFiles(E, X);
   if (Name == "torch::load" && X.Args.size() > 1)
     agreeOnPath(X.Args[1]);
+  if (Name == "torch::serialize::OutputArchive::write" || Name == "torch::jit::pickle_save" ||
+      Name == "torch::pickle_save") {
+    notWhole("its loop saves", E);
+    if (X.Object != None)
+      eval(X.Object);
+    for (ir::ExprId Arg : X.Args)
+      demandReplicated(Arg, eval(Arg), "saved");
+    return Value::of(Placement::Replicated, E);
+  }
   if (Name == "torch::save") {
     notWhole("its loop saves", E);
     for (ir::ExprId Arg : X.Args)
@@ -413,6 +422,11 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (!V.Funcs.empty() && isAlgorithm(X) &&
         llvm::any_of(X.Args, [&](ir::ExprId Of) { return Of != None && Last[Of].Iterator && Last[Of].Batch != None; }))
       note("divergent-training", E, V, "runs over a loader's batches in a way that isn't followed; write it as a loop");
+    // `std::for_each(starts.begin(), starts.end(), step)`: what the steps add up isn't one step's.
+    const bool Once = X.Name == "std::apply" || X.Name == "std::visit" || X.Name == "std::invoke";
+    if (!Once && isAlgorithm(X) &&
+        llvm::any_of(V.Funcs, [&](ir::FuncId F) { return R.reachesBackward(P.Code.Functions[F].Body); }))
+      note("divergent-training", E, V, "runs the steps of a training in a way that isn't followed; write it as a loop");
     // `net->apply(visit)` in a step sees what the step has computed; what it does to weights before, all ranks do.
     const bool Visits = StringRef(X.Name).starts_with("torch::nn::Module::") && trainingSteps() != None;
     if (!V.Funcs.empty() && (isAlgorithm(X) || Visits)) { // which calls it with what isn't followed

@@ -119,6 +119,13 @@ void Interpreter::exec(ir::StmtId Id) {
   case StmtKind::Expr:
     Statements.insert(S.Value);
     handedOn(S.Value, eval(S.Value));
+    if (S.Value != None && throws(P.Code.Exprs[S.Value]) && Tries > 0) // what a handler reads isn't followed
+      P.forEachExpr(S.Value, [&](ir::ExprId Made) {
+        if (P.Code.Exprs[Made].Kind == ExprKind::Construct || P.Code.Exprs[Made].Kind == ExprKind::List)
+          for (ir::ExprId Arg : P.Code.Exprs[Made].Args)
+            if (Arg != None && (numeric(Arg) || P.Code.type(Arg).Kind == TypeKind::Tensor) && Last.count(Arg))
+              demandReplicated(Arg, Last[Arg], "thrown");
+      });
     if (S.Value != None && (P.Code.Exprs[S.Value].NoReturn || throws(P.Code.Exprs[S.Value])))
       Dead = true;
     return;

@@ -63,6 +63,24 @@ static bool addsByName(const Program &P, ir::StmtId S, const Location &L) {
   return Found;
 }
 
+/// Whether what stands right behind a loop may be passed over: `goto done;`, `throw Stop();` to a handler around it.
+bool Interpreter::jumpsOver(ir::StmtId Loop) const {
+  bool Found = false;
+  std::set<ir::FuncId> Seen;
+  std::function<void(ir::StmtId, bool)> Look = [&](ir::StmtId S, bool Here) {
+    P.forEachStmt(S, [&](ir::StmtId Child) { Found |= Here && P.Code.Stmts[Child].Kind == StmtKind::Goto; });
+    if (Tries > 0)
+      P.forEachExprIn(S, [&](ir::ExprId E) {
+        Found |= throws(P.Code.Exprs[E]);
+        for (ir::FuncId F : P.bodies(P.Code.Exprs[E]))
+          if (Seen.insert(F).second && P.Code.Functions[F].Body != None)
+            Look(P.Code.Functions[F].Body, false);
+      });
+  };
+  Look(Loop, true);
+  return Found;
+}
+
 /// Accumulators of this function that the loop has filled are reduced behind it, once and in place, if nothing adds
 /// to them again: they were declared right outside of it, or are started anew there.
 void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
@@ -72,7 +90,7 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (auto Parent = R.ParentOf.find(Id);
       Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
-  if (ofOneRank())
+  if (ofOneRank() || jumpsOver(Id))
     return;
   ir::FuncId F = Frames.back().Function;
   for (auto &[L, V] : Current) {

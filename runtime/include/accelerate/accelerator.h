@@ -443,7 +443,8 @@ class ACCELERATE_API Accelerator : public Project {
   /// first row. It is the training batch in hand from now on, so that backward(), share(), mean() and the like weigh
   /// it. Several calls with equal numbers of rows before the next backward() are parts of one batch (its data and its
   /// targets). `last`: no other comes in this epoch, so that a window of accumulate() ends with it.
-  /// Throws if its parts differ in their numbers of rows, or have none. Alone: the batch. No communication.
+  /// Throws if its parts differ in their numbers of rows, or have none; an optional without a batch stays empty, and the
+  /// batch in hand what it was. Alone: the batch. No communication.
   template <typename Batch>
   std::decay_t<Batch> shard(Batch&& batch, int64_t dim = 0, bool last = false) const {
     return detail::shard(std::decay_t<Batch>(std::forward<Batch>(batch)), dim, last);

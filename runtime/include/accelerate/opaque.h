@@ -168,6 +168,11 @@ ACCELERATE_API void hand_out_shard(const RowSlice& slice, bool last);
 
 template <typename Batch>
 Batch shard(Batch batch, int64_t dim, bool last) {
+  if constexpr (is_optional<Batch>) {  // `while (auto batch = next())` at its end: no batch to share out
+    if (!batch) {
+      return batch;
+    }
+  }
   if (ranks() > 1 || batches_count_alone()) {
     RowCount count(dim);
     count_rows(batch, count);
