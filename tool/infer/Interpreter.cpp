@@ -315,6 +315,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     const ir::ExprId Tensor = pointee(P, Pointer);
     Value V = Tensor == None ? Value() : eval(Tensor);
     V.Batch = None;
+    if (Tensor != None && V.Kind == Placement::Sharded && !ofOneRank())
+      note("row-loop", E, V, "reads this rank's rows through a pointer, by the numbers of all");
     return Tensor != None && V.reducible() ? std::optional(V) : std::nullopt;
   };
   switch (X.Kind) {

@@ -492,6 +492,7 @@ private:
   bool trainsHere() const;
   ir::ExprId rowsAt(ir::ExprId E) const;
   ir::ExprId madeAt(ir::ExprId E) const;
+  ir::ExprId madeRows(ir::ExprId E) const;
   bool permutes(ir::ExprId E) const;
 
   // Batches that no loader made (InterpreterRows.cpp)
@@ -675,8 +676,8 @@ private:
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::map<uint32_t, int64_t> RowCounts;                  ///< by `Value::Rows`, where it is written out
-  std::map<uint32_t, uint32_t> Joined; ///< rows of a list's items, joined, with the number of the items
-  std::set<uint32_t> Exactly;                             ///< of these, what has no fewer in a last batch
+  std::map<uint32_t, uint32_t> Joined;           ///< rows of a list's items, joined, with the number of the items
+  std::set<uint32_t> Exactly;                    ///< of these, what has no fewer in a last batch
   std::set<uint32_t> Windows;                    ///< of `Value::Rows`: of rows that begin elsewhere in each step
   std::set<uint32_t> Uncounted;                  ///< of `Value::Rows`: of what may have any number
   std::set<uint32_t> Filled;                     ///< of `Value::Rows`: of all that one call filled or gave

@@ -419,13 +419,13 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     passesAddress(X, Arg);
     if (X.Kind == ExprKind::Construct)
       addFuncs(Result, V); // std::function of a lambda
-    if (!V.Funcs.empty() && isAlgorithm(X) &&
-        llvm::any_of(X.Args, [&](ir::ExprId Of) { return Of != None && Last[Of].Iterator && Last[Of].Batch != None; }))
-      note("divergent-training", E, V, "runs over a loader's batches in a way that isn't followed; write it as a loop");
-    // `std::for_each(starts.begin(), starts.end(), step)`: what the steps add up isn't one step's.
+    const bool Batches =
+        llvm::any_of(X.Args, [&](ir::ExprId Of) { return Of != None && Last[Of].Iterator && Last[Of].Batch != None; });
     const bool Once = X.Name == "std::apply" || X.Name == "std::visit" || X.Name == "std::invoke";
-    if (!Once && isAlgorithm(X) &&
-        llvm::any_of(V.Funcs, [&](ir::FuncId F) { return R.reachesBackward(P.Code.Functions[F].Body); }))
+    auto Trains = [&](ir::FuncId F) { return R.reachesBackward(P.Code.Functions[F].Body); };
+    if (!V.Funcs.empty() && isAlgorithm(X) && Batches)
+      note("divergent-training", E, V, "runs over a loader's batches in a way that isn't followed; write it as a loop");
+    else if (!Once && isAlgorithm(X) && llvm::any_of(V.Funcs, Trains)) // what the steps add up isn't one step's
       note("divergent-training", E, V, "runs the steps of a training in a way that isn't followed; write it as a loop");
     // `net->apply(visit)` in a step sees what the step has computed; what it does to weights before, all ranks do.
     const bool Visits = StringRef(X.Name).starts_with("torch::nn::Module::") && trainingSteps() != None;

@@ -76,6 +76,19 @@ ir::ExprId Interpreter::madeAt(ir::ExprId E) const {
   return It != Last.end() && ofStep(L) && addsUp(It->second) && P.Code.Exprs[Made].Where.Editable ? Made : E;
 }
 
+/// What a variable of the step was made of, if that is computed from rows of the batch; None of any other.
+ir::ExprId Interpreter::madeRows(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind != ExprKind::Ref || X.Var == None || Alias.count(X.Var) || !ofStep({X.Var, {}}))
+    return None;
+  const ir::ExprId Made = assignedBy({X.Var, {}});
+  const auto Rows = Made == None ? Last.end() : Last.find(Made);
+  return Rows != Last.end() && gatherable(Made, Rows->second) && P.Code.Exprs[Made].Where.Editable &&
+                 P.Code.Exprs[P.unconverted(Made)].Kind == ExprKind::Call
+             ? Made
+             : None;
+}
+
 /// Whether `E` is a permutation of all rows of a batch, `torch::randperm(x.size(0))`.
 bool Interpreter::permutes(ir::ExprId E) const {
   for (int Hops = 0; E != None && Hops != 8; ++Hops) {
@@ -161,9 +174,19 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     Operands = Frames[At].Args;
     break;
   }
+  const bool Points = X.Object != None && pointee(P, E) == X.Object;
   for (ir::ExprId Operand : Operands) {
     if (Operand == None)
       continue;
+    if (Points && Operand == X.Object) { // of what has a name: a pointer into what a call returned would dangle
+      if (const ir::ExprId Made = madeRows(Operand); Made != None) {
+        Restart |= BroughtTogether.insert(Made).second;
+      } else {
+        V = Value::unknown("points to this rank's rows", E);
+        note("row-loop", E, V, V.Why);
+      }
+      continue;
+    }
     ir::ExprId At = Reducible ? (Reduces(Operand) ? madeAt(Operand) : None) : rowsAt(Operand);
     if (At == None)
       continue;

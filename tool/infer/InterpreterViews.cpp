@@ -64,6 +64,40 @@ bool Interpreter::behindNames(const Location &L) const {
   return It != Views.end() && llvm::any_of(It->second, [&](const Location &In) { return outer(In); });
 }
 
+/// What a getter leads to: `Meter &loss() { return loss_; }`, `return meter.get();`, `return &meter;`.
+std::optional<Location> Interpreter::givenBy(const ir::Expr &X) {
+  const ir::FuncId F = P.callee(X);
+  if (F == None || X.Object == None || P.bodies(X).size() != 1 || P.Code.Functions[F].Result == None)
+    return std::nullopt;
+  const ir::Type &Result = P.Code.Types[P.Code.Functions[F].Result];
+  const std::vector<ir::ExprId> Returned = P.returned(F);
+  if (Returned.size() != 1 || !(Result.Reference || StringRef(Result.Name).ends_with("*")))
+    return std::nullopt;
+  for (ir::ExprId E = Returned[0]; P.Code.Exprs[E].Kind != ExprKind::This;) {
+    const ir::Expr &Step = P.Code.Exprs[E];
+    const bool Gets = Step.Kind == ExprKind::Call && Step.Object != None && StringRef(Step.Name).starts_with("std::") &&
+                      StringRef(Step.Name).ends_with("::get");
+    const bool Leads = Step.Kind == ExprKind::Unary && (Step.Name == "*" || Step.Name == "&");
+    if (Step.Kind == ExprKind::Field || Gets)
+      E = Step.Object;
+    else if (Leads || Step.Kind == ExprKind::Cast)
+      E = Step.Args[0];
+    else
+      return std::nullopt;
+    if (E == None)
+      return std::nullopt;
+  }
+  std::optional<Location> This = lvalue(X.Object);
+  if (!This)
+    return std::nullopt;
+  if (PointsTo.count(*This))
+    This = PointsTo.at(*This);
+  std::swap(Frames.back().This, This);
+  std::optional<Location> Given = named(Returned[0]);
+  std::swap(Frames.back().This, This);
+  return Given;
+}
+
 /// Whether a part of a tensor is one of what this step has made, whatever names it has.
 bool Interpreter::ofThisStep(ir::ExprId Part) {
   const Location L = {partOfVar(Part).first, {}};

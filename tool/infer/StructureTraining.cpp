@@ -292,7 +292,9 @@ void Deriver::refusals() {
   for (const auto &[Object, Role] : R.Loaders)
     Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
   // What may be a batch has been refused with its place.
-  bool Asked = llvm::any_of(F.Notes, [](const auto &Note) { return Note.first.first == "unknown-rows"; });
+  bool Asked = llvm::any_of(F.Notes, [](const auto &Note) {
+    return Note.first.first == "unknown-rows" || Note.first.first == "divergent-training";
+  });
   if (Trains && !Shared && !Asked) {
     Fact N = fact("nothing-to-share", P.Main);
     N.Nodes["place"] = expr(F.Backwards.begin()->first).Where;
