@@ -503,7 +503,8 @@ private:
   uint32_t named(const std::string &Name);
   uint32_t rowsNamed(ir::ExprId Count, int Hops = 4);
   uint32_t counted(uint32_t Name, int64_t Rows);
-  std::optional<int64_t> distance(ir::ExprId From, ir::ExprId To) const;
+  ir::ExprId distance(ir::ExprId From, ir::ExprId To) const;
+  uint32_t toldBy(uint32_t Name, ir::ExprId Count);
   void ofOneBatch(ir::ExprId E, const Value &V);
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
@@ -676,6 +677,7 @@ private:
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::map<uint32_t, int64_t> RowCounts;                  ///< by `Value::Rows`, where it is written out
+  std::map<uint32_t, ir::ExprId> Lengths; ///< and what tells it, a number or a variable
   std::map<uint32_t, uint32_t> Joined;           ///< rows of a list's items, joined, with the number of the items
   std::set<uint32_t> Exactly;                    ///< of these, what has no fewer in a last batch
   std::set<uint32_t> Windows;                    ///< of `Value::Rows`: of rows that begin elsewhere in each step

@@ -36,8 +36,9 @@ uint32_t Interpreter::sameRows(uint32_t A, uint32_t B) const {
   return Exactly.count(A) ? B : A;
 }
 
-/// How many rows lie from one place to another, `i` and `i + 8` or `std::min(i + 8, n)`, but for the last of them.
-std::optional<int64_t> Interpreter::distance(ir::ExprId From, ir::ExprId To) const {
+/// What tells how many rows lie from one place to another, the 8 of `i` and `i + 8` or `std::min(i + 8, n)`, but for the
+/// last of them. None if that isn't written so.
+ir::ExprId Interpreter::distance(ir::ExprId From, ir::ExprId To) const {
   const ir::Expr *X = &P.Code.Exprs[P.unconverted(To)];
   if (X->Kind == ExprKind::Ref && X->Var != None)
     if (const ir::ExprId Made = assignedBy({X->Var, {}}); Made != None)
@@ -45,8 +46,20 @@ std::optional<int64_t> Interpreter::distance(ir::ExprId From, ir::ExprId To) con
   if (X->Name == "std::min" && !X->Args.empty())
     X = &P.Code.Exprs[P.unconverted(X->Args[0])];
   if (X->Kind != ExprKind::Binary || X->Name != "+" || spelled(X->Args[0]) != spelled(From))
-    return std::nullopt;
-  return integer(X->Args[1]);
+    return None;
+  return X->Args[1];
+}
+
+/// Remembers what tells a number of rows, where that is a number or a variable.
+uint32_t Interpreter::toldBy(uint32_t Name, ir::ExprId Count) {
+  if (Count == None)
+    return Name;
+  const ExprKind Kind = P.Code.Exprs[P.unconverted(Count)].Kind;
+  if (std::optional<int64_t> Rows = integer(Count))
+    counted(Name, *Rows);
+  if (Kind == ExprKind::Ref || Kind == ExprKind::Literal)
+    Lengths[Name] = Count;
+  return Name;
 }
 
 /// Of what may have any number of rows: a name of its own.
@@ -61,7 +74,7 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
     return *N < 0               ? 0
            : *N == 1            ? NoRows
            : isBatchSize(Count) ? BatchRows
-                                : *Exactly.insert(counted(named("n:" + std::to_string(*N)), *N)).first;
+                                : *Exactly.insert(toldBy(named("n:" + std::to_string(*N)), Count)).first;
   // `x.size(0)`: the rows of x.
   const ir::Expr *X = &P.Code.Exprs[P.unconverted(Count)];
   if (X->Kind == ExprKind::Ref && Hops > 0)
@@ -74,7 +87,7 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
       const Value &Of = Last[X->Object];
       return *Dim == (Of.Kind == Placement::Sharded ? Of.Dim : 0) ? Of.Rows : NoRows;
     }
-  return isBatchSize(Count) ? BatchRows : named("n:" + spelled(Count));
+  return isBatchSize(Count) ? BatchRows : toldBy(named("n:" + spelled(Count)), Count);
 }
 
 /// How many numbers `torch::arange(n)` has, from zero on; None of anything else. `Through` looks behind a name.

@@ -244,14 +244,20 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
 /// the ranks, it would be another mean.
 void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
   const Loop *Step = V.Kind == Placement::Mean && V.Rows > NoRows ? stepLoop() : nullptr;
-  const auto Own = RowCounts.find(V.Rows);
-  if (!Step || Own == RowCounts.end())
+  const auto Own = Lengths.find(V.Rows);
+  if (!Step || Own == Lengths.end())
     return;
+  auto Count = [&](uint32_t Name, ir::ExprId Length) {
+    const auto Known = RowCounts.find(Name);
+    return Known != RowCounts.end() ? std::to_string(Known->second)
+                                    : "`" + P.Code.Vars[P.Code.Exprs[P.unconverted(Length)].Var].Name + "`";
+  };
   for (uint32_t Other : CutRows[Step->Statement])
-    if (auto Count = RowCounts.find(Other); Count != RowCounts.end() && Count->second != Own->second)
+    if (auto Length = Lengths.find(Other);
+        Length != Lengths.end() && Count(Other, Length->second) != Count(V.Rows, Own->second))
       note("ambiguous-placement", E, V,
-           "is a mean over " + std::to_string(Own->second) + " rows in a step that shares out " +
-               std::to_string(Count->second) +
+           "is a mean over " + Count(V.Rows, Own->second) + " rows in a step that shares out " +
+               Count(Other, Length->second) +
                " as well, of which ranks have other parts; write it as a sum over its rows, divided by their number as "
                "the bounds tell it, `x.sum() / (end - i)`");
 }

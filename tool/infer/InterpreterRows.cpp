@@ -166,8 +166,10 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     if (Name == "index" ? !startsAtConstant(E) : Items.size() > 1 && !Dim(1))
       Windows.insert(Window);
     if (Items.size() > 2 && (Name == "slice" || Name == "narrow"))
-      if (std::optional<int64_t> Rows = Name == "slice" ? distance(Items[1], Items[2]) : Dim(2))
-        counted(Window, *Rows);
+      toldBy(Window, Name == "slice" ? distance(Items[1], Items[2]) : Items[2]);
+    if (Items.size() > 2 && Name == "slice" && Dim(1) == 0 &&
+        P.Code.Exprs[P.unconverted(Items[2])].Kind == ExprKind::Ref) // `x.slice(0, 0, half)`
+      Lengths[Window] = Items[2];
     return Window;
   }
   auto AlsoSpelled = [&] { // of what has the same rows, equal arguments make equal numbers of them
