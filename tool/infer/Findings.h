@@ -27,6 +27,7 @@ struct Findings {
   std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
   std::set<ir::ExprId> WholeAddends;                       ///< replicated where they were added up
   std::set<ir::ExprId> WholeHere;                          ///< replicated on some path, asked for or not
+  std::set<ir::ExprId> Bounds;                             ///< of loops over this rank's rows
   std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there
@@ -71,8 +72,8 @@ struct Findings {
   bool ambiguous(ir::ExprId E, const std::string &How) const {
     bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
     // Calls that draw for what is whole are told so.
-    return WholeAddends.count(E) || (!Sums && SumAddends.count(E)) || (Sums && WholeHere.count(E) && !Laws.count(E)) ||
-           (How != "mine" && OwnAddends.count(E));
+    return WholeAddends.count(E) || (Bounds.count(E) && WholeHere.count(E)) || (!Sums && SumAddends.count(E)) ||
+           (Sums && WholeHere.count(E) && !Laws.count(E)) || (How != "mine" && OwnAddends.count(E));
   }
 };
 

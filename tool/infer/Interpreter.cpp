@@ -99,6 +99,7 @@ void Interpreter::once() {
   Current.clear();
   Last.clear();
   Returned.clear();
+  WholeAfter.clear();
   CutRows.clear();
   Parts.clear();
   Alias.clear();

@@ -677,7 +677,7 @@ private:
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::map<uint32_t, int64_t> RowCounts;                  ///< by `Value::Rows`, where it is written out
-  std::map<uint32_t, ir::ExprId> Lengths; ///< and what tells it, a number or a variable
+  std::map<uint32_t, ir::ExprId> Lengths;                 ///< and what tells it, a number or a variable
   std::map<uint32_t, uint32_t> Joined;           ///< rows of a list's items, joined, with the number of the items
   std::set<uint32_t> Exactly;                    ///< of these, what has no fewer in a last batch
   std::set<uint32_t> Windows;                    ///< of `Value::Rows`: of rows that begin elsewhere in each step
@@ -691,8 +691,9 @@ private:
   std::set<ir::ExprId> BroughtTogether;          ///< rows that meet all others of their batch, and means over them
   std::set<ir::ExprId> TrainedBelow, WholeBelow; ///< denominators that are sums over rows, with a gradient and without
   std::set<ir::ExprId> BothBelow;                ///< those that are both, on several paths
-  std::set<ir::ExprId> CoerceAtReturn;           ///< returned values of which another is equal on all ranks
-  std::set<ir::ExprId> CoerceAtAssign;           ///< right-hand sides whose value escapes its step
+  std::set<std::pair<ir::StmtId, Location>> WholeAfter; ///< of this run: what is whole behind a loop
+  std::set<ir::ExprId> CoerceAtReturn;                  ///< returned values of which another is equal on all ranks
+  std::set<ir::ExprId> CoerceAtAssign;                  ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

@@ -83,8 +83,10 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
   Value Rows = eval(Mine ? Asked.Args[0] : Bound);
   if (Rows.Kind != Placement::Extent || Rows.Picked)
     return false;
-  if (!Mine && !L.Collects)
+  if (!Mine && !L.Collects) {
     coerce(Bound, "mine", Rows);
+    Out.Bounds.insert(Bound);
+  }
   L.Row = Row;
   return true;
 }

@@ -93,7 +93,20 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (ofOneRank() || jumpsOver(Id))
     return;
   ir::FuncId F = Frames.back().Function;
+  // One text for what is a part on one path, and whole on another: the latter would count once for each rank.
+  auto Both = [&](const Location &L, const Value &V) {
+    const ir::Stmt &S = P.Code.Stmts[Id];
+    const ir::ExprId At = S.Kind == StmtKind::RangeFor || S.Value != None ? S.Value : None;
+    note("ambiguous-placement", At, V,
+         "fills `" + migrate::spelled(P, L) +
+             "`, which needs `reduce` on one path, and is equal on all ranks on another");
+  };
   for (auto &[L, V] : Current) {
+    if (Recording && V.Kind == Placement::Replicated && P.Code.Vars[L.Root].Function == F) {
+      WholeAfter.insert({Id, L});
+      if (auto Also = Out.ReduceAfter.find(Id); Also != Out.ReduceAfter.end() && llvm::is_contained(Also->second, L))
+        Both(L, V);
+    }
     if (V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)
       continue;
     if (!L.Path.empty() && !addsByName(P, Id, L)) // maybe what only its methods may name
@@ -137,6 +150,8 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       continue;
     if (Recording) {
       std::vector<Location> &Places = Out.ReduceAfter[Id];
+      if (WholeAfter.count({Id, L}))
+        Both(L, V);
       if (!llvm::is_contained(Places, L))
         Places.push_back(L);
     }
