@@ -278,6 +278,8 @@ Value Interpreter::eval(ir::ExprId E) {
       Out.OwnRows.insert(E);
   }
   const bool WholeHere = V.Kind == Placement::Replicated;
+  if (const ir::Expr &X = P.Code.Exprs[E]; X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
+    readsThroughPointers(E, X);
   if (BroughtTogether.count(E))
     V = allOf(E, std::move(V));
   if (KeptRows.count(E) && kept(E, V)) {

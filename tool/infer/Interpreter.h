@@ -493,6 +493,7 @@ private:
   ir::ExprId rowsAt(ir::ExprId E) const;
   ir::ExprId madeAt(ir::ExprId E) const;
   ir::ExprId madeRows(ir::ExprId E) const;
+  void readsThroughPointers(ir::ExprId E, const ir::Expr &X);
   bool permutes(ir::ExprId E) const;
 
   // Batches that no loader made (InterpreterRows.cpp)

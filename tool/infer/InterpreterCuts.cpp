@@ -352,6 +352,11 @@ void Interpreter::ownRows(size_t Compares, bool Beside, const std::vector<ir::Ex
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
         (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
       continue;
+    if (Local.Picked) { // of those that a mask has picked, a rank has any number
+      if (V.Rows > NoRows && I < Compares)
+        note("unknown-rows", Operands[I], V, "meets rows of a batch that a mask has picked");
+      continue;
+    }
     if (V.Trained) { // what a model made of as many rows, `critic(maker(noise))`
       bool Aligned = I < Compares || (Beside && V.Rank >= 0 && V.Rank == Local.Rank && !isParameter(Operands[I]));
       if (Aligned && V.Rows == BatchRows)

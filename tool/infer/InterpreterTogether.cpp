@@ -89,6 +89,20 @@ ir::ExprId Interpreter::madeRows(ir::ExprId E) const {
              : None;
 }
 
+/// `std::vector<float> v(s.data_ptr<float>(), …)`, `std::count(s.data_ptr<float>(), …)`: numbers of this rank's rows,
+/// of which nothing tells any more that they are.
+void Interpreter::readsThroughPointers(ir::ExprId E, const ir::Expr &X) {
+  const StringRef Does = X.Kind == ExprKind::Construct ? StringRef(P.Code.type(E).Name) : StringRef(X.Name);
+  if (!Recording || ofOneRank() || !Does.starts_with("std::") || X.Args.size() < 2 ||
+      Does.starts_with("std::basic_ostream") || Does == "std::copy" || Does == "std::copy_n" || Does == "std::memcpy")
+    return;
+  const ir::ExprId Tensor = X.Args[0] == None ? None : pointee(P, X.Args[0]);
+  if (Tensor == None)
+    return;
+  if (const Value &V = Last[Tensor]; V.Kind == Placement::Sharded)
+    note("row-loop", E, V, "reads this rank's rows through a pointer, by the numbers of all");
+}
+
 /// Whether `E` is a permutation of all rows of a batch, `torch::randperm(x.size(0))`.
 bool Interpreter::permutes(ir::ExprId E) const {
   for (int Hops = 0; E != None && Hops != 8; ++Hops) {
