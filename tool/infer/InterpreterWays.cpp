@@ -43,13 +43,9 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
 
 static bool goes(const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); }
 
-/// The first way to share out the training's batches that goes, with evaluation loaders whose batches are cut alike.
-static Findings shareOut(const Program &P, const Roles &R, const OperationTable &Table,
-                         const std::set<uint32_t> &ByRows) {
-  auto Follow = [&](Ways By) {
-    By.ByRows = ByRows;
-    return Interpreter(P, R, Table, By).run();
-  };
+/// The first way to share out the training's batches that goes.
+static Findings shareOut(const Program &P, const Roles &R, const OperationTable &Table) {
+  auto Follow = [&](const Ways &By) { return Interpreter(P, R, Table, By).run(); };
   Findings Found = Follow({});
   if (!has(Found, Stops))
     return Found;
@@ -99,7 +95,7 @@ static bool ambiguous(const Findings &F) {
 }
 
 Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
-  Findings Found = shareOut(P, R, Table, {});
+  Findings Found = shareOut(P, R, Table);
   if (Found.Kept.empty() || !ambiguous(Found))
     return Found;
   // One function for the batches of both: what it computes in the training brings ranks together, and in an evaluation
@@ -108,7 +104,9 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   for (const auto &[Loader, Why] : Found.Kept)
     if (!R.Loaders.at(Loader).Foreign)
       ByRows.insert(Loader);
-  if (Findings Cut = shareOut(P, R, Table, ByRows); goes(Cut) && !ambiguous(Cut) && !has(Cut, Differs)) {
+  // (Not where rows have to meet all others, which they are brought together for in steps of a training alone.)
+  if (Findings Cut = Interpreter(P, R, Table, Ways{{}, {}, {}, ByRows}).run();
+      goes(Cut) && !ambiguous(Cut) && !has(Cut, Differs)) {
     Cut.ByRows = ByRows;
     return Cut;
   }
