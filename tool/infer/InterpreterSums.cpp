@@ -90,7 +90,7 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (auto Parent = R.ParentOf.find(Id);
       Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
-  if (ofOneRank() || jumpsOver(Id))
+  if (ofOneRank())
     return;
   ir::FuncId F = Frames.back().Function;
   // One text for what is a part on one path, and whole on another: the latter would count once for each rank.
@@ -146,7 +146,8 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
         for (ir::ExprId Arg : X.Args)
           Reduced |= writtenOut(P, Arg) == L;
     });
-    if (Reduced || !Used) // by its name, that is: what reads it by another brings it together there
+    // (Used by its name, that is: what reads it by another brings it together there.)
+    if (Reduced || !Used || jumpsOver(Id))
       continue;
     if (Recording) {
       std::vector<Location> &Places = Out.ReduceAfter[Id];
