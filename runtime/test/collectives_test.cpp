@@ -158,6 +158,26 @@ TEST_F(Collectives, ReduceOfMaps) {
   EXPECT_TRUE(accelerator.reduce(std::map<std::string, float>()).empty());
 }
 
+TEST_F(Collectives, ReduceOfPairsAndOfNestedMaps) {
+  std::map<int, std::pair<int64_t, double>> hits{{0, {r, 0.5}}, {1, {2, r}}};
+  std::map<std::string, std::map<int, std::vector<double>>> nested{{"a", {{1, {1.0 * r, 2}}}}, {"b", {}}};
+  auto both = std::make_tuple(r, torch::ones({2}) * r);
+  const auto [all_hits, all_nested] = accelerator.reduce(hits, nested);
+  const int64_t sum = n * (n - 1) / 2;
+  EXPECT_EQ(all_hits.at(0), std::pair(sum, 0.5 * static_cast<double>(n)));
+  EXPECT_EQ(all_hits.at(1), std::pair(2 * n, static_cast<double>(sum)));
+  EXPECT_EQ(all_nested.at("a").at(1), (std::vector<double>{1.0 * sum, 2.0 * n}));
+  EXPECT_TRUE(all_nested.at("b").empty());
+  accelerator.reduce_(hits, both);
+  EXPECT_EQ(hits, all_hits);
+  EXPECT_EQ(std::get<0>(both), sum);
+  EXPECT_TRUE(torch::equal(std::get<1>(both), torch::ones({2}) * sum));
+  if (n > 1) {
+    nested["b"][r] = {};
+    EXPECT_NE(toys::error_of([&] { accelerator.reduce_(nested); }).find("the key"), std::string::npos);
+  }
+}
+
 TEST_F(Collectives, ReduceOfOtherKeysThrowsOnAllRanks) {
   if (n == 1) {
     return;

@@ -346,6 +346,10 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     default:
       break;
     }
+    if (isKey(X)) {
+      const Value Entry = eval(X.Object);
+      return Entry.reducible() ? Value::of(Placement::Replicated, E) : Entry;
+    }
     if (X.Kind == ExprKind::Field && X.Object != None) {
       if (std::optional<Value> Item = itemOfRows(X.Object))
         return *Item;
@@ -370,9 +374,6 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       Value V = read(Tensor ? To->second : *L, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
-      // The key of a map of sums: no text is a part of one.
-      if (V.reducible() && P.Code.type(E).Kind == TypeKind::String)
-        return Value::of(Placement::Replicated, E);
       // `auto& batch = *it` is read where the iterator is kept.
       V.Iterator &= P.Code.type(E).Kind == TypeKind::Unknown;
       return ofField(E, *L, std::move(V));

@@ -74,6 +74,11 @@ struct Ways {
   Taken AtUse;    ///< batches are cut where a model or a loss takes them, and stay whole where they are formed
   /// Evaluation loaders whose batches are cut as a training's are, because ranks meet in what their loops call.
   std::set<uint32_t> ByRows = {};
+  /// Training loaders whose batches the program splits by itself: every rank reads them whole, and has its rows of the
+  /// parts.
+  std::set<uint32_t> Split = {};
+  /// Loops over batches that the program forms itself for an evaluation, which are cut as a training's are; as above.
+  std::set<ir::StmtId> Evaluations = {};
 };
 
 class Interpreter {
@@ -179,6 +184,7 @@ private:
   bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
   bool jumpsOver(ir::StmtId Loop) const;
   void reduceAfter(ir::StmtId Loop, const State &Before);
+  bool comparesMeans(ir::ExprId Condition) const;
   bool failStop(ir::StmtId S) const;
   bool endsJob(ir::StmtId Handler) const;
   bool matters(ir::StmtId S) const;
@@ -273,6 +279,7 @@ private:
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;
   std::optional<Location> givenBy(const ir::Expr &X);
+  bool isKey(const ir::Expr &X) const;
   bool isPairOfMap(const ir::Expr &X, const Location &Base) const;
   bool filledHere(ir::VarId V, int Hops = 3) const;
   void unname(ir::VarId V);
@@ -498,6 +505,7 @@ private:
 
   // Batches that no loader made (InterpreterRows.cpp)
   std::vector<ir::ExprId> operandsOf(const ir::Expr &X) const;
+  void evaluates(ir::ExprId Batch);
   bool takesOneSample(ir::ExprId E, const ir::Expr &X, Operation Op, const Value &V, const Value &Result);
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);

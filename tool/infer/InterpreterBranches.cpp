@@ -152,6 +152,23 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
   return V.MayLack || Gradient || V.Kind == Placement::Unknown ? std::nullopt : std::optional(true);
 }
 
+/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`: a rank's own may be above the limit
+/// where the batch's isn't. (What isn't a number, or no rows, is so on any rank as in one process.)
+bool Interpreter::comparesMeans(ir::ExprId Condition) const {
+  bool Found = false;
+  P.forEachExpr(Condition, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (llvm::is_contained({"<", ">", "<=", ">=", "operator<", "operator>", "operator<=", "operator>="},
+                           llvm::StringRef(X.Name).rsplit("::").second.empty()
+                               ? llvm::StringRef(X.Name)
+                               : llvm::StringRef(X.Name).rsplit("::").second))
+      for (ir::ExprId Arg : X.Args)
+        if (auto It = Last.find(Arg); It != Last.end())
+          Found |= It->second.reducible() && It->second.Kind != Placement::Extent;
+  });
+  return Found;
+}
+
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
   if (failStop(Then) && !matters(Else)) {
@@ -160,7 +177,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     eval(S.Value);
     Current = Before;
     Recording = Recorded;
-    return;
+    if (!comparesMeans(S.Value))
+      return;
   }
   Value C = eval(S.Value);
   if (const std::optional<bool> Known = given(S.Value)) {

@@ -218,6 +218,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     ObjectId Loader = R.object(X.Object);
     auto It = R.Loaders.find(Loader);
     Value V = Value::of(Placement::Replicated, E);
+    if (By.Split.count(Loader))
+      return Value::of(Placement::Replicated, E);
     if (It != R.Loaders.end() && (It->second.Mode == LoaderMode::Training || By.ByRows.count(Loader)))
       V = Value::sharded(0, E);
     else if (It != R.Loaders.end() && It->second.Mode == LoaderMode::Evaluation && !KeepWhole.count(Loader))

@@ -120,6 +120,10 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     const ir::Range &Written = P.Code.Exprs[Arg].Where;
     const std::tuple Text(Written.File, Written.Begin, Written.End);
     const bool Looks = OnlyLooks && T && (!T->Reference || T->Const);
+    if (Looks && WholeArguments.count(F) && V.reducible() && P.Code.type(Arg).Kind == TypeKind::Tensor) { // a loss
+      V = demandReplicated(Arg, V, "passed to `" + Fn.Name + "`");
+      Whole.insert(I);
+    }
     // One text calls several: what one of them is given all rows for, the others are given too.
     if (GatheredTexts.count(Text) && gatherable(Arg, V)) {
       if (Looks)

@@ -275,11 +275,44 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
     Of = P.Code.Exprs[Object].Kind == ExprKind::This ? Of.rtrim(" *") : "";
     return !Of.empty() && (Of == Class || Of == (Class + "Impl").str());
   };
-  for (const ir::Expr &X : P.Code.Exprs)
-    if (X.Kind == ExprKind::Call && X.Object != None && (Vars.count(P.Code.Exprs[X.Object].Var) || Itself(X.Object)) &&
-        StringRef(X.Name).contains("torch::nn::") && StringRef(X.Name).ends_with("::push_back"))
-      for (ir::ExprId Arg : X.Args)
-        Collect(Collect, Arg);
+  auto Named = [&](ir::ExprId E) { // `layers`, `*layers`, `layers.get()`
+    for (;;) {
+      const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+      if (X.Kind == ExprKind::Unary && !X.Args.empty())
+        E = X.Args[0];
+      else if (X.Kind == ExprKind::Call && X.Object != None && P.bodies(X).empty())
+        E = X.Object;
+      else
+        return X.Var;
+    }
+  };
+  std::set<ir::VarId> Seen = Vars;
+  auto Fill = [&](auto &Self, const std::set<ir::VarId> &Of) -> void {
+    for (const ir::Expr &X : P.Code.Exprs) {
+      if (X.Kind != ExprKind::Call)
+        continue;
+      const bool Whose = X.Object != None && (Of.count(P.Code.Exprs[X.Object].Var) || (Of == Vars && Itself(X.Object)));
+      const bool Adds = Whose && StringRef(X.Name).contains("torch::nn::");
+      if (Adds && StringRef(X.Name).ends_with("::push_back"))
+        for (ir::ExprId Arg : X.Args)
+          Collect(Collect, Arg);
+      if (Adds && StringRef(X.Name).ends_with("::extend") && !X.Args.empty() && !Of.count(Named(X.Args[0])))
+        if (const ir::VarId Other = Named(X.Args[0]); Other != None && Seen.insert(Other).second) {
+          const ir::Expr &Ref = P.Code.Exprs[P.unconverted(X.Args[0])];
+          llvm::append_range(Found, childrenOf(Ref.Kind == ExprKind::Unary ? Ref.Args[0]
+                                               : Ref.Object != None        ? Ref.Object
+                                                                           : P.unconverted(X.Args[0])));
+        }
+      // `block(layers, 16, 32);` of a function of the project's, which fills its parameter.
+      for (ir::FuncId F : P.bodies(X))
+        for (size_t I = 0; I < std::min(X.Args.size(), P.Code.Functions[F].Params.size()); ++I)
+          if (const ir::VarId Param = P.Code.Functions[F].Params[I];
+              X.Args[I] != None && P.Code.typeOf(Param).Kind == TypeKind::Module && Of.count(Named(X.Args[I])) &&
+              Seen.insert(Param).second)
+            Self(Self, {Param});
+    }
+  };
+  Fill(Fill, Vars);
   return Found;
 }
 

@@ -86,6 +86,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
   if (Name == "shard") { // a migrated step on batches of the program's own
     if (const Loop *Step = stepLoop(); Step && CutLoops.insert(Step->Statement).second)
       Restart = true;
+    if (!Args.empty() && (Args[0].Kind == Placement::Sharded || Args[0].Kind == Placement::Unknown))
+      note("unknown-rows", E, Args[0], "is cut by `shard`, but is made of a rank's own rows already");
     return rowsCut(E, Args.empty() ? Value() : Args[0],
                    X.Args.size() > 1 ? unsigned(integer(X.Args[1]).value_or(0)) : 0);
   }

@@ -47,6 +47,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     std::optional<Location> Base = lvalue(X.Object);
     if (X.Var == None)
       return Base;
+    if (isKey(X))
+      return std::nullopt;
     if (Base && PointsTo.count(*Base))
       Base = PointsTo.at(*Base);
     // `item.second` of a map: its values share one place, as elements do.
@@ -126,6 +128,12 @@ bool Interpreter::isPairOfMap(const ir::Expr &X, const Location &Base) const {
   StringRef Kept = P.Code.typeOf(Base.Path.empty() ? Base.Root : Base.Path.back()).Name;
   StringRef Field = P.Code.Vars[X.Var].Name;
   return (Field == "first" || Field == "second") && Kept.starts_with("std::") && Kept.contains("map<");
+}
+
+/// `item.first` of a map: nothing is added up in it.
+bool Interpreter::isKey(const ir::Expr &X) const {
+  return X.Kind == ExprKind::Field && X.Var != None && P.Code.Vars[X.Var].Name == "first" &&
+         P.Code.typeOf(X.Var).Const && StringRef(P.Code.type(X.Object).Name).starts_with("std::pair<const ");
 }
 
 bool isView(StringRef Name) {
@@ -573,8 +581,13 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     V = demandReplicated(From, V, "kept for later");
   }
   bool Part = isPart(To);
-  if (ofContainer(To))
-    V = Part ? withPart(*L, read(*L, E), V) : join(read(*L, E), V);
+  ir::ExprId By = Part ? None : From; // no more than a part was made of that
+  if (ofContainer(To)) {
+    const Value Others = read(*L, E);
+    if (V.replicated() && !Others.replicated()) // what another element was assigned
+      By = Others.AssignedBy;
+    V = Part ? withPart(*L, Others, V) : join(Others, V);
+  }
   if (From != None && !Part && V.replicated() && moves(From, *L))
     keepsShape(V, read(*L, E));
   points(*L, From);
@@ -584,7 +597,7 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   const Value Written = V;
   if (Within)
     eval(To);
-  write(*L, V, Part ? None : From); // no more than a part was made of that
+  write(*L, V, By);
   if (Target.Kind != ExprKind::Ref)
     seenBehindNames(*L, Written, E);
   takeFields(*L, Fields);

@@ -175,7 +175,8 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   auto AlsoSpelled = [&] { // of what has the same rows, equal arguments make equal numbers of them
     std::string Text = std::to_string(First) + Name.str();
     for (ir::ExprId Arg : X.Args)
-      Text += (Arg == None ? "" : spelled(Arg)) + ";";
+      if (Arg != Operands[0]) // `torch::split(x, 6)` is `x.split(6)`
+        Text += (Arg == None ? "" : spelled(Arg)) + ";";
     return Text;
   };
   // `grid.repeat({4, 1})`: as many times the rows, or of a vector's.
@@ -183,8 +184,11 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return named("r:" + AlsoSpelled());
   // Parts of a whole have as many rows as equal parts of what has the same.
   if (llvm::is_contained({"split", "chunk", "tensor_split", "split_with_sizes"}, Name) && First > NoRows &&
-      (Items.size() < 2 || Dim(1) == 0))
-    return named("c:" + AlsoSpelled());
+      (Items.size() < 2 || Dim(1) == 0)) {
+    const uint32_t Part = named("c:" + AlsoSpelled());
+    Windows.insert(Part);
+    return Part;
+  }
   if (Kind == Reduced)
     return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
   if (Name == "select" && Dim(0) && *Dim(0) > 0) // the same of all rows
@@ -245,7 +249,7 @@ const Interpreter::Loop *Interpreter::stepLoop() const {
   for (auto It = Loops.rbegin(); It != Loops.rend(); ++It) {
     if (It->Loader != None)
       return nullptr;
-    if (It->Trains)
+    if (It->Trains || By.Evaluations.count(It->Statement))
       return &*It;
   }
   return nullptr;
@@ -382,6 +386,20 @@ bool Interpreter::takesOneSample(ir::ExprId E, const ir::Expr &X, Operation Op, 
   return contract(Row->Signatures, Row->Of, {Rows}, E, X.Name).Kind != Placement::Sharded;
 }
 
+/// A module is given a whole batch that no training made: the loops over such batches are those that could be cut.
+void Interpreter::evaluates(ir::ExprId Batch) {
+  if (const Loop *Step = stepLoop(); Step && !Step->Trains) {
+    cut(cutPoint(Batch, *Step), Step->Statement) || cut(Batch, Step->Statement);
+    return;
+  }
+  for (const Loop &L : llvm::reverse(Loops)) {
+    if (L.Trains || L.Loader != None)
+      return;
+    if (Recording && L.Mode == LoopMode::Plain)
+      Out.Evaluates.insert(L.Statement);
+  }
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -507,6 +525,10 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     return Result;
 
   Result.Rows = P.Code.type(E).number() ? NoRows : rowsOf(E, X, Op, Operands);
+  if (Module && !Operands.empty())
+    if (const Value &V = Last[Operands[0]]; V.replicated() && !V.Trained && V.Rows != NoRows && V.Rank != 0 &&
+                                            !isParameter(Operands[0]) && !takesOneSample(E, X, *Op, V, Result))
+      evaluates(Operands[0]);
   Result.Edges.clear();
   // Of fewer dimensions, it is broadcast along the first: none of its rows is the batch's. A scalar was made of them.
   int Longest = -1;

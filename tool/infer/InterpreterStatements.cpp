@@ -450,7 +450,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
   ++Depth;
   L.Depth = Depth;
   for (const auto &[Object, Role] : R.Loaders) {
-    if (std::find(Role.Loops.begin(), Role.Loops.end(), Id) == Role.Loops.end())
+    if (std::find(Role.Loops.begin(), Role.Loops.end(), Id) == Role.Loops.end() || By.Split.count(Object))
       continue;
     L.Loader = Object;
     if (Role.Foreign)
@@ -474,6 +474,10 @@ void Interpreter::execLoop(ir::StmtId Id) {
   if (L.Mode == LoopMode::Rows) {
     carry();
     markEscaped(Depth);
+  } else if (L.Mode == LoopMode::Whole && llvm::none_of(Loops, [](const Loop &Around) {
+               return Around.Mode == LoopMode::Rows;
+             })) {
+    markEscaped(Depth); // behind an evaluation the last training batch isn't the one in hand: ranks count equally
   }
   State Entry = Current;
   L.Entry = &Entry;

@@ -94,22 +94,81 @@ static bool ambiguous(const Findings &F) {
          });
 }
 
+/// Whether the rows of a batch were parted as the program counts them, `x.chunk(4)`, which a rank's own rows aren't.
+static bool parts(const Program &P, const Findings &F) {
+  return llvm::any_of(F.Types, [&](const auto &Typed) {
+    const ir::Expr &X = P.Code.Exprs[Typed.first];
+    if (StringRef(X.Name).starts_with("accelerate::") && StringRef(X.Name).ends_with("::shard") && !X.Args.empty()) {
+      const auto Given = F.Types.find(X.Args[0]); // a migrated program's
+      return Given != F.Types.end() && !Given->second.replicated();
+    }
+    if (X.Kind != ir::ExprKind::Call || Typed.second.Kind != Placement::Unknown ||
+        !llvm::is_contained({"chunk", "split", "split_with_sizes", "tensor_split", "slice", "narrow", "index"},
+                            StringRef(X.Name).rsplit("::").second))
+      return false;
+    const ir::ExprId Of = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
+    const auto Whole = F.Types.find(Of);
+    return Whole != F.Types.end() && Whole->second.Kind == Placement::Sharded && Whole->second.Dim == 0;
+  });
+}
+
+/// A program that splits a loader's batches by itself, into micro-batches or halves: every rank reads them whole, and
+/// has its rows of the parts, where nothing else goes.
+static std::optional<Findings> splitBatches(const Program &P, const Roles &R, const OperationTable &Table) {
+  std::set<uint32_t> Loaders;
+  for (const auto &[Loader, Role] : R.Loaders)
+    if (Role.Mode == LoaderMode::Training && !Role.Foreign && !Role.ByRows && !Role.Made.empty())
+      Loaders.insert(Loader);
+  auto Splits = [&](const std::set<uint32_t> &Which) -> std::optional<Findings> {
+    for (const Taken &Early : {Taken(), Taken{true, {}}}) {
+      Findings Found = Interpreter(P, R, Table, Ways{Early, {}, {}, {}, Which, {}}).run();
+      if (!goes(Found) || has(Found, Differs) || !Found.WholeBackwards.empty())
+        continue;
+      Found.Split = Which;
+      return Found;
+    }
+    return std::nullopt;
+  };
+  if (Loaders.size() > 1 && Loaders.size() <= 4)
+    for (uint32_t Loader : Loaders)
+      if (std::optional<Findings> Found = Splits({Loader}))
+        return Found;
+  return Loaders.empty() ? std::nullopt : Splits(Loaders);
+}
+
 Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   Findings Found = shareOut(P, R, Table);
-  if (Found.Kept.empty() || !ambiguous(Found))
+  if (has(Found, Stops) && parts(P, Found))
+    if (std::optional<Findings> Split = splitBatches(P, R, Table))
+      return *Split;
+  if ((Found.Kept.empty() && Found.Evaluates.empty()) || !ambiguous(Found))
     return Found;
   // One function for the batches of both: what it computes in the training brings ranks together, and in an evaluation
   // that each runs whole would count rows several times. Of batches that are cut alike it is one thing.
-  std::set<uint32_t> ByRows;
+  Ways By;
   for (const auto &[Loader, Why] : Found.Kept)
     if (!R.Loaders.at(Loader).Foreign)
-      ByRows.insert(Loader);
-  // (Not where rows have to meet all others, which they are brought together for in steps of a training alone.)
-  if (Findings Cut = Interpreter(P, R, Table, Ways{{}, {}, {}, ByRows}).run();
-      goes(Cut) && !ambiguous(Cut) && !has(Cut, Differs)) {
-    Cut.ByRows = ByRows;
+      By.ByRows.insert(Loader);
+  auto CutToo = [&](const std::set<ir::StmtId> &Loops) -> std::optional<Findings> {
+    By.Evaluations = Loops;
+    // (Not where rows have to meet all others, which they are brought together for in steps of a training alone.)
+    Findings Cut = Interpreter(P, R, Table, By).run();
+    if (!goes(Cut) || ambiguous(Cut) || has(Cut, Differs))
+      return std::nullopt;
+    Cut.ByRows = By.ByRows;
     return Cut;
-  }
+  };
+  if (!By.ByRows.empty())
+    if (std::optional<Findings> Cut = CutToo({}))
+      return *Cut;
+  constexpr size_t Bound = 8; // loops without a loader: one of them first, each kept whole if that is enough
+  if (Found.Evaluates.empty() || Found.Evaluates.size() > Bound)
+    return Found;
+  for (ir::StmtId Loop : Found.Evaluates)
+    if (std::optional<Findings> Cut = CutToo({Loop}))
+      return *Cut;
+  if (std::optional<Findings> Cut = CutToo(Found.Evaluates))
+    return *Cut;
   return Found;
 }
 

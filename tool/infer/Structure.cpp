@@ -80,7 +80,7 @@ void Deriver::own(ir::ExprId E, ir::FuncId Fn) {
 
 bool Deriver::sharedOut(ObjectId Loader) const {
   auto It = R.Loaders.find(Loader);
-  return It != R.Loaders.end() && !It->second.Foreign && !It->second.Made.empty() &&
+  return It != R.Loaders.end() && !It->second.Foreign && !It->second.Made.empty() && !F.Split.count(Loader) &&
          (It->second.Mode == LoaderMode::Training || F.Whole.count(Loader) || F.ByRows.count(Loader));
 }
 
@@ -105,9 +105,8 @@ void Deriver::loaders() {
     if (!Role.Loops.empty() &&
         llvm::none_of(Role.Loops, [&](ir::StmtId S) { return F.Reached.count(R.FunctionOf.at(S)) != 0; }))
       continue;
-    const char *Label = Role.Mode == LoaderMode::Training || F.ByRows.count(Object) ? "training-loader"
-                        : sharedOut(Object)                                         ? "evaluation-loader"
-                                                                                    : nullptr;
+    const bool ByRows = (Role.Mode == LoaderMode::Training || F.ByRows.count(Object)) && !F.Split.count(Object);
+    const char *Label = ByRows ? "training-loader" : sharedOut(Object) ? "evaluation-loader" : nullptr;
     if (!Label)
       continue;
     for (ir::ExprId Made : Role.Made) {

@@ -63,6 +63,16 @@ std::set<ir::FuncId> Deriver::readers() const {
 /// that a collation joins along their rows: ranks are weighed by examples.
 void Deriver::reading() {
   bool Shared = llvm::any_of(R.Loaders, [&](const auto &Role) { return sharedOut(Role.first); });
+  if (!F.Split.empty())
+    for (ir::FuncId Fn : readers())
+      P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
+        if (bool Engine; draws(expr(E).Name, Engine)) {
+          Fact D = factAt("ambiguous-placement", "place", E);
+          D.Texts["what"] = "is drawn by each rank where it reads batches whole, to have its rows of the parts that the "
+                            "program splits them into; ranks may draw other ones";
+          Out.add(std::move(D));
+        }
+      });
   if (F.Backwards.empty() || !Shared)
     return;
   for (ir::FuncId Fn : readers()) {

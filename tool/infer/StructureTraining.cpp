@@ -251,6 +251,9 @@ void Deriver::metrics() {
     B.Texts["batch"] = Text(expr(Batch).Where);
     Out.add(std::move(B));
   }
+  for (uint32_t Loader : F.Split)
+    for (ir::ExprId Made : R.Loaders.at(Loader).Made)
+      Out.add(factAt("training-kept", "place", Made));
   for (const auto &[Loader, Kept] : F.Kept)
     for (ir::ExprId Made : R.Loaders.at(Loader).Made) {
       Fact K = fact("evaluation-kept", functionOf(Made));
@@ -290,7 +293,7 @@ void Deriver::refusals() {
   }
   bool Trains = !F.Backwards.empty(), Shared = !F.Cuts.empty();
   for (const auto &[Object, Role] : R.Loaders)
-    Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign;
+    Shared |= Role.Mode == LoaderMode::Training && !Role.Foreign && !F.Split.count(Object);
   // What may be a batch has been refused with its place.
   bool Asked = llvm::any_of(F.Notes, [](const auto &Note) {
     return Note.first.first == "unknown-rows" || Note.first.first == "divergent-training";

@@ -143,6 +143,8 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
         Whole.Var = Var;
         Whole.Type = Out.Vars[Var].Type;
         ir::ExprId Value = fieldOf(Var, B);
+        if (Value == None && B == Decomposition->bindings().front())
+          Value = keyOf(Var, Range->getLoopVariable());
         if (Value == None) {
           Out.Exprs.push_back(Whole);
           Value = Out.Exprs.size() - 1;
@@ -341,11 +343,24 @@ const FieldDecl *Lowering::memberOf(const BindingDecl *B) {
   return Member && ownRecord(Member->getBase()->getType()) ? dyn_cast<FieldDecl>(Member->getMemberDecl()) : nullptr;
 }
 
+/// The key in `for (auto &[name, sum] : sums)` of a map, `entry.first`: nothing is added up in it.
+ir::ExprId Lowering::keyOf(ir::VarId Whole, const VarDecl *Entry) {
+  const CXXRecordDecl *Pair = Entry->getType().getNonReferenceType()->getAsCXXRecordDecl();
+  if (!Pair || qualifiedName(*Pair) != "std::pair")
+    return None;
+  for (const FieldDecl *Field : Pair->fields())
+    if (Field->getName() == "first" && Field->getType().isConstQualified())
+      return memberOf(Whole, Field);
+  return None;
+}
+
 /// What a name in `auto [loss, count] = step();` stands for, if that is an object of the project's.
 ir::ExprId Lowering::fieldOf(ir::VarId Whole, const BindingDecl *B) {
   const FieldDecl *Field = memberOf(B);
-  if (!Field)
-    return None;
+  return Field ? memberOf(Whole, Field) : None;
+}
+
+ir::ExprId Lowering::memberOf(ir::VarId Whole, const FieldDecl *Field) {
   ir::Expr Of, Part;
   Of.Kind = ExprKind::Ref;
   Of.Var = Whole;

@@ -65,6 +65,8 @@ private:
   ir::VarId bindingOf(const clang::BindingDecl *B, const clang::VarDecl *Whole);
   const clang::FieldDecl *memberOf(const clang::BindingDecl *B);
   ir::ExprId fieldOf(ir::VarId Whole, const clang::BindingDecl *B);
+  ir::ExprId memberOf(ir::VarId Whole, const clang::FieldDecl *Field);
+  ir::ExprId keyOf(ir::VarId Whole, const clang::VarDecl *Entry);
   std::string usrOf(const clang::Decl *D);
 
   ir::ExprId expr(const clang::Expr *E);

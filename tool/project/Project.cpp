@@ -151,6 +151,8 @@ static std::string sourceRoot(StringRef BuildDir, ArrayRef<std::string> Files) {
     while (!below(Dir, Common) && path::has_parent_path(Common))
       path::remove_filename(Common);
   }
+  if (below(Common, BuildDir)) // a compile database at the root of the sources, which other builds than CMake's write
+    return BuildDir.str();
   return Common.str().str();
 }
 

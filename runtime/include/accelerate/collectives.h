@@ -69,8 +69,8 @@ template <typename T, typename = void>
 struct Pack {
   static_assert(
       !std::is_same_v<T, T>,
-      "accelerate: reduce() takes tensors, numbers, and std::array, std::vector, std::map or std::unordered_map "
-      "of them");
+      "accelerate: reduce() takes tensors, numbers, and std::array, std::vector, std::pair, std::tuple, std::map or "
+      "std::unordered_map of them");
   // So that this is all that the compiler says.
   static void put(std::vector<torch::Tensor>& out, const T& x);
   static T take(const torch::Tensor*& in, const T& x);
@@ -134,6 +134,33 @@ struct Pack<std::vector<T, A>> : PackList<std::vector<T, A>> {};
 template <typename T, std::size_t N>
 struct Pack<std::array<T, N>> : PackList<std::array<T, N>> {};
 
+/// Pairs and tuples, part by part.
+template <typename Parts>
+struct PackParts {
+  static void put(std::vector<torch::Tensor>& out, const Parts& parts) {
+    std::apply([&](const auto&... part) { (Pack<std::decay_t<decltype(part)>>::put(out, part), ...); }, parts);
+  }
+  static Parts take(const torch::Tensor*& in, const Parts& parts) {
+    return std::apply(
+        [&](const auto&... part) {
+          return Parts{Pack<std::decay_t<decltype(part)>>::take(in, part)...};  // braces: left to right
+        },
+        parts);
+  }
+  static void take_in_place(const torch::Tensor*& in, Parts& parts) {
+    std::apply([&](auto&... part) { (Pack<std::decay_t<decltype(part)>>::take_in_place(in, part), ...); }, parts);
+  }
+};
+
+template <typename A, typename B>
+struct Pack<std::pair<A, B>> : PackParts<std::pair<A, B>> {
+  static_assert(!is_map<A> && !is_map<B>, "accelerate: reduce() takes no pairs of maps; reduce each map");
+};
+template <typename... T>
+struct Pack<std::tuple<T...>> : PackParts<std::tuple<T...>> {
+  static_assert(!(is_map<T> || ...), "accelerate: reduce() takes no tuples of maps; reduce each map");
+};
+
 /// `double sums[10]`: in place only, as no function returns one.
 template <typename T, std::size_t N>
 struct Pack<T[N]> {
@@ -167,8 +194,6 @@ auto in_key_order(Map& map) {
 template <typename Map>
 struct PackMap {
   using Value = typename Map::mapped_type;
-  static_assert(is_number<Value> || std::is_same_v<Value, torch::Tensor>,
-                "accelerate: reduce() takes maps of numbers or tensors");
   static void put(std::vector<torch::Tensor>& out, const Map& map) {
     for (const auto* entry : in_key_order(map)) {
       Pack<Value>::put(out, entry->second);
@@ -211,6 +236,7 @@ void put_keys([[maybe_unused]] std::vector<std::string>& out, [[maybe_unused]] c
     out.push_back("a map of " + std::to_string(value.size()));
     for (const auto* entry : in_key_order(value)) {
       out.push_back("the key " + key_in_words(entry->first));
+      put_keys(out, entry->second);
     }
   }
 }

@@ -209,6 +209,7 @@ class Tensor : public TensorBase {
   Tensor view(IntArrayRef size) const;
   Tensor reshape(IntArrayRef size) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
   Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt,
                int64_t step = 1) const;
   Tensor index_select(int64_t dim, const Tensor& index) const;
