@@ -184,6 +184,7 @@ private:
   bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
   bool jumpsOver(ir::StmtId Loop) const;
   void reduceAfter(ir::StmtId Loop, const State &Before);
+  bool knownByFields(ir::ExprId Container);
   bool comparesMeans(ir::ExprId Condition) const;
   bool failStop(ir::StmtId S) const;
   bool endsJob(ir::StmtId Handler) const;

@@ -566,11 +566,11 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       wroteInto(To, V, E);
     return V;
   }
+  if (From != None)
+    Assigned.insert(From);
   if (outer(*L)) {
     if (OwnChoices > 0)
       notWhole("it sets something that outlives its batch", E);
-    if (From != None)
-      Assigned.insert(From);
     if (V.reducible() && CoerceAtAssign.count(From))
       V = demandReplicated(From, V, "kept beyond its step");
     else if (From != None && V.reducible() && isPart(To)) // `losses[i] = loss`

@@ -343,6 +343,14 @@ static bool namesObject(const ir::Type &T) {
   return (Points && !Data) || (T.Reference && (T.Own || T.Kind == TypeKind::Module));
 }
 
+/// Whether fields of a container's elements were written one by one: what is true of one isn't of all.
+bool Interpreter::knownByFields(ir::ExprId Container) {
+  const std::optional<Location> L = lvalue(Container);
+  const auto Below = L ? Current.upper_bound(*L) : Current.end();
+  return Below != Current.end() && Below->first.Root == L->Root && Below->first.Path.size() > L->Path.size() &&
+         std::equal(L->Path.begin(), L->Path.end(), Below->first.Path.begin());
+}
+
 /// One pass over a loop's condition, body and increment.
 void Interpreter::loopBody(ir::StmtId Id) {
   const RanksHere Around(*this);
@@ -375,7 +383,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
       if (P.Taught.isLoader(P.Code.type(S.Value).Name)) { // a batch of a loader that was taught
         Filled.insert(Item.Rows = named("l:" + spelled(S.Value)));
       } else if (const ir::Type &T = P.Code.typeOf(S.Var);
-                 namesObject(T) || (T.Reference && !T.Const && writesTo(S.Children[0], S.Var))) {
+                 namesObject(T) || (T.Reference && !T.Const && writesTo(S.Children[0], S.Var)) ||
+                 knownByFields(S.Value)) {
         if (std::optional<Location> L = lvalue(S.Value)) {
           Alias[S.Var] = *L;
           Elements.insert(S.Var);

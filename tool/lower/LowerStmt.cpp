@@ -143,8 +143,8 @@ ir::StmtId Lowering::stmt(const Stmt *S) {
         Whole.Var = Var;
         Whole.Type = Out.Vars[Var].Type;
         ir::ExprId Value = fieldOf(Var, B);
-        if (Value == None && B == Decomposition->bindings().front())
-          Value = keyOf(Var, Range->getLoopVariable());
+        if (Value == None)
+          Value = halfOf(Var, Range->getLoopVariable(), B == Decomposition->bindings().front());
         if (Value == None) {
           Out.Exprs.push_back(Whole);
           Value = Out.Exprs.size() - 1;
@@ -343,13 +343,13 @@ const FieldDecl *Lowering::memberOf(const BindingDecl *B) {
   return Member && ownRecord(Member->getBase()->getType()) ? dyn_cast<FieldDecl>(Member->getMemberDecl()) : nullptr;
 }
 
-/// The key in `for (auto &[name, sum] : sums)` of a map, `entry.first`: nothing is added up in it.
-ir::ExprId Lowering::keyOf(ir::VarId Whole, const VarDecl *Entry) {
+/// What a name in `for (auto &[name, sum] : sums)` stands for: `entry.first`, `entry.second`.
+ir::ExprId Lowering::halfOf(ir::VarId Whole, const VarDecl *Entry, bool First) {
   const CXXRecordDecl *Pair = Entry->getType().getNonReferenceType()->getAsCXXRecordDecl();
   if (!Pair || qualifiedName(*Pair) != "std::pair")
     return None;
   for (const FieldDecl *Field : Pair->fields())
-    if (Field->getName() == "first" && Field->getType().isConstQualified())
+    if (Field->getName() == (First ? "first" : "second"))
       return memberOf(Whole, Field);
   return None;
 }

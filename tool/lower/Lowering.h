@@ -66,7 +66,7 @@ private:
   const clang::FieldDecl *memberOf(const clang::BindingDecl *B);
   ir::ExprId fieldOf(ir::VarId Whole, const clang::BindingDecl *B);
   ir::ExprId memberOf(ir::VarId Whole, const clang::FieldDecl *Field);
-  ir::ExprId keyOf(ir::VarId Whole, const clang::VarDecl *Entry);
+  ir::ExprId halfOf(ir::VarId Whole, const clang::VarDecl *Entry, bool First);
   std::string usrOf(const clang::Decl *D);
 
   ir::ExprId expr(const clang::Expr *E);
