@@ -280,6 +280,7 @@ private:
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;
   std::optional<Location> givenBy(const ir::Expr &X);
+  void memberGiven(const ir::Function &Constructor, ir::ExprId Init, Value &V);
   bool isKey(const ir::Expr &X) const;
   bool isPairOfMap(const ir::Expr &X, const Location &Base) const;
   bool filledHere(ir::VarId V, int Hops = 3) const;

@@ -84,6 +84,22 @@ Value Interpreter::constructed(ir::ExprId E, const std::optional<Location> &At) 
   return Constructor == None ? eval(E) : inlined(E, X, Constructor, At);
 }
 
+/// A member that a constructor is given, `best = {loss.item<double>(), epoch}`: what is given is what it is assigned,
+/// and is brought together there where that is asked for.
+void Interpreter::memberGiven(const ir::Function &Constructor, ir::ExprId Init, Value &V) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(Init)];
+  const size_t I = llvm::find(Constructor.Params, X.Var) - Constructor.Params.begin();
+  if (X.Kind != ExprKind::Ref || I >= std::min(Constructor.Params.size(), Frames.back().Args.size()))
+    return;
+  const ir::ExprId Given = Frames.back().Args[I];
+  if (Given == None || !numeric(Given) || !V.reducible())
+    return;
+  V.AssignedBy = Given;
+  Assigned.insert(Given);
+  if (CoerceAtAssign.count(Given))
+    V = demandReplicated(Given, V, "kept beyond its step");
+}
+
 Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This) {
   const ir::Function &Fn = P.Code.Functions[F];
   if (auto Made = MadeIn.find(F); Made != MadeIn.end()) // what a lambda calls `this`
@@ -211,6 +227,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       }
       if (Empty)
         V = Value::of(Placement::Zero, Init);
+      memberGiven(Fn, Init, V);
       Current[L] = V;
       copyObject(L, Init);
     } else {
