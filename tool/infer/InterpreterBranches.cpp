@@ -152,8 +152,8 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
   return V.MayLack || Gradient || V.Kind == Placement::Unknown ? std::nullopt : std::optional(true);
 }
 
-/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`: a rank's own may be above the limit
-/// where the batch's isn't. (What isn't a number, or no rows, is so on any rank as in one process.)
+/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`: a rank's own may be above the
+/// limit where the batch's isn't. (What isn't a number, or no rows, is so on any rank as in one process.)
 bool Interpreter::comparesMeans(ir::ExprId Condition) const {
   bool Found = false;
   P.forEachExpr(Condition, [&](ir::ExprId E) {

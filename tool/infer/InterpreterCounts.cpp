@@ -36,8 +36,8 @@ uint32_t Interpreter::sameRows(uint32_t A, uint32_t B) const {
   return Exactly.count(A) ? B : A;
 }
 
-/// What tells how many rows lie from one place to another, the 8 of `i` and `i + 8` or `std::min(i + 8, n)`, but for the
-/// last of them. None if that isn't written so.
+/// What tells how many rows lie from one place to another, the 8 of `i` and `i + 8` or `std::min(i + 8, n)`, but for
+/// the last of them. None if that isn't written so.
 ir::ExprId Interpreter::distance(ir::ExprId From, ir::ExprId To) const {
   const ir::Expr *X = &P.Code.Exprs[P.unconverted(To)];
   if (X->Kind == ExprKind::Ref && X->Var != None)

@@ -483,9 +483,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
   if (L.Mode == LoopMode::Rows) {
     carry();
     markEscaped(Depth);
-  } else if (L.Mode == LoopMode::Whole && llvm::none_of(Loops, [](const Loop &Around) {
-               return Around.Mode == LoopMode::Rows;
-             })) {
+  } else if (L.Mode == LoopMode::Whole &&
+             llvm::none_of(Loops, [](const Loop &Around) { return Around.Mode == LoopMode::Rows; })) {
     markEscaped(Depth); // behind an evaluation the last training batch isn't the one in hand: ranks count equally
   }
   State Entry = Current;

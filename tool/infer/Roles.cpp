@@ -275,12 +275,23 @@ std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) c
         if (X.Value == None || X.Kind == StmtKind::RangeFor)
           return;
         bool Mentions = X.Kind == StmtKind::Decl && X.Var == V;
+        std::set<ir::VarId> Others;
         P.forEachExpr(X.Value, [&](ir::ExprId Sub) {
-          Mentions |= P.Code.Exprs[Sub].Kind == ExprKind::Ref && P.Code.Exprs[Sub].Var == V;
+          if (const ir::Expr &Named = P.Code.Exprs[Sub]; Named.Kind == ExprKind::Ref) {
+            Mentions |= Named.Var == V;
+            Others.insert(Named.Var);
+          }
         });
-        if (Mentions && (X.Kind == StmtKind::Decl || X.Kind == StmtKind::Expr))
-          for (ir::ExprId Model : modelsIn(X.Value, F, Depth - 1))
-            Add(Model);
+        if (!Mentions || (X.Kind != StmtKind::Decl && X.Kind != StmtKind::Expr))
+          return;
+        for (ir::ExprId Model : modelsIn(X.Value, F, Depth - 1))
+          Add(Model);
+        // `for (auto &p : net->parameters()) all.push_back(p);`
+        for (auto Loop = ParentOf.find(S); Loop != ParentOf.end(); Loop = ParentOf.find(Loop->second))
+          if (const ir::Stmt &Around = P.Code.Stmts[Loop->second];
+              Around.Kind == StmtKind::RangeFor && Others.count(Around.Var))
+            for (ir::ExprId Model : modelsIn(Around.Value, F, Depth - 1))
+              Add(Model);
       });
   return Found;
 }

@@ -279,8 +279,8 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
       if (X.Kind != ExprKind::Ref || X.Var == None || !Vars.insert(X.Var).second)
         return;
       const auto &V = P.Code.Vars[X.Var];
-      Trains |=
-          (V.Global && !P.Code.typeOf(X.Var).Const) || Models.count(find(X.Var)) != 0 || Kind == TypeKind::Container;
+      Trains |= (V.Global && !P.Code.typeOf(X.Var).Const) || Models.count(find(X.Var)) != 0 ||
+                (Kind == TypeKind::Container && StringRef(P.Code.typeOf(X.Var).Name).contains("at::Tensor"));
       for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
         const ir::Expr &Y = P.Code.Exprs[Other];
         if (Y.Kind == ExprKind::Assign && P.Code.Exprs[P.unconverted(Y.Args[0])].Var == X.Var)

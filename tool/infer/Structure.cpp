@@ -212,10 +212,13 @@ bool Deriver::runs(ir::StmtId S, ObjectId Model) const {
 bool Deriver::preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const {
   bool Here = false, Behind = false;
   for (const OptimizerRole &O : R.Optimizers) {
-    if (O.Statement == None || O.Function != Fn ||
-        llvm::none_of(O.Models, [&](ir::ExprId M) { return R.object(M) == Model; }))
+    if (O.Function != Fn || llvm::none_of(O.Models, [&](ir::ExprId M) { return R.object(M) == Model; }))
       continue;
     Here = true;
+    if (O.Statement == None) { // in a constructor's list
+      Behind = true;
+      continue;
+    }
     const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
     bool Trained = false; // by another optimizer, in front of this one
     for (size_t I = llvm::find(Block, S) - Block.begin() + 1; I < Block.size() && !Trained; ++I) {
@@ -233,7 +236,11 @@ bool Deriver::preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const 
         (P.Code.Stmts[Outer].Kind == StmtKind::Loop || P.Code.Stmts[Outer].Kind == StmtKind::RangeFor) &&
         R.reachesBackward(Outer))
       return false;
-  return true;
+  // Where another function trains, and so prepares: the move stays unless that is run here, whatever the program is
+  // asked to do.
+  const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
+  const size_t Train = firstTraining(Block, llvm::find(Block, S) - Block.begin() + 1);
+  return Train < Block.size() && P.Code.Stmts[Block[Train]].Kind != StmtKind::If;
 }
 
 void Deriver::models() {

@@ -68,8 +68,9 @@ void Deriver::reading() {
       P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId E) {
         if (bool Engine; draws(expr(E).Name, Engine)) {
           Fact D = factAt("ambiguous-placement", "place", E);
-          D.Texts["what"] = "is drawn by each rank where it reads batches whole, to have its rows of the parts that the "
-                            "program splits them into; ranks may draw other ones";
+          D.Texts["what"] =
+              "is drawn by each rank where it reads batches whole, to have its rows of the parts that the "
+              "program splits them into; ranks may draw other ones";
           Out.add(std::move(D));
         }
       });

@@ -151,9 +151,15 @@ static std::string sourceRoot(StringRef BuildDir, ArrayRef<std::string> Files) {
     while (!below(Dir, Common) && path::has_parent_path(Common))
       path::remove_filename(Common);
   }
-  if (below(Common, BuildDir)) // a compile database at the root of the sources, which other builds than CMake's write
+  // Other builds than CMake's: a compile database at the root of the sources, or in a folder beside `src` and
+  // `include`.
+  if (below(Common, BuildDir))
     return BuildDir.str();
-  return Common.str().str();
+  const StringRef Parent = path::parent_path(BuildDir);
+  if (!below(Common, Parent) || Parent.size() <= 1)
+    return Common.str().str();
+  const std::string Repository = gitRoot(Common); // of several that lie there, the one that is built
+  return Repository != Parent && below(Repository, Parent) ? Repository : Parent.str();
 }
 
 /// `.../CMakeFiles/<target>.dir/...` in the object's path, as CMake's generators write it.
