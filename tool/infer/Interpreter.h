@@ -360,6 +360,7 @@ private:
   std::vector<ir::ExprId> givenTo(ir::VarId Param) const;
   void readSettings() const;
   bool saysSetter(ir::VarId Object, const char *Text, ir::ExprId But) const;
+  const std::vector<ir::ExprId> &couplingLayers();
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
@@ -658,6 +659,7 @@ private:
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::FuncId, bool> Alone;                 ///< lambdas that know only what they are given
+  mutable std::set<ir::VarId> OneOfList;                            ///< what loops over lists name
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool SettingsKnown = false;
   mutable std::set<ir::ExprId> SetUnderIf;    ///< setters of options under a condition
@@ -683,6 +685,7 @@ private:
   /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
   std::map<Location, bool> Carried;
   std::set<ir::ExprId> ForEachRow;       ///< of Cuts: vectors that are taken to hold a number for each row
+  std::optional<std::vector<ir::ExprId>> CouplingLayers;
   std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
   std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
   std::map<std::string, uint32_t> Names; ///< of `Value::Rows`

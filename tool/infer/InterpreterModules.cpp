@@ -31,6 +31,9 @@ void Interpreter::readSettings() const {
   if (SettingsKnown)
     return;
   SettingsKnown = true;
+  for (const ir::Stmt &S : P.Code.Stmts)
+    if (S.Kind == ir::StmtKind::RangeFor)
+      OneOfList.insert(S.Var);
   for (const auto &[Var, Init] : R.Init)
     ModuleInits[Var].push_back(Init);
   auto Set = [&](ir::ExprId Object, ir::ExprId By) {
@@ -132,6 +135,7 @@ Interpreter::Origins Interpreter::origins(ir::ExprId Module) const {
       std::vector<ir::ExprId> From = givenTo(X.Var);
       bool Param = X.Var != None && P.Code.Vars[X.Var].Param;
       Found.Lost |= Param && From.empty();
+      Found.Lost |= OneOfList.count(X.Var) != 0;
       if (auto It = ModuleInits.find(X.Var); It != ModuleInits.end())
         llvm::append_range(From, It->second);
       for (ir::ExprId Init : From)
@@ -316,6 +320,33 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   return Found;
 }
 
+/// What the program's containers are given that looks at all rows of a batch, or draws.
+const std::vector<ir::ExprId> &Interpreter::couplingLayers() {
+  if (CouplingLayers)
+    return *CouplingLayers;
+  CouplingLayers.emplace();
+  auto Layer = [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind != ExprKind::Construct || P.Code.type(E).Kind != TypeKind::Module)
+      return;
+    const OperationRow *Row = Table.module(moduleClass(P.Code.type(E).Name));
+    if (Row && (Row->Kind == Operation::CoupledModule || Row->Kind == Operation::NoiseModule) &&
+        !llvm::is_contained(*CouplingLayers, E))
+      CouplingLayers->push_back(E);
+  };
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    const bool Makes = X.Kind == ExprKind::Construct && StringRef(P.Code.type(E).Name).contains("Sequential");
+    const bool Adds = X.Kind == ExprKind::Call && StringRef(X.Name).contains("torch::nn::") &&
+                      StringRef(X.Name).ends_with("::push_back");
+    if (Makes || Adds)
+      for (ir::ExprId Arg : X.Args)
+        if (Arg != None)
+          P.forEachExpr(Arg, Layer);
+  }
+  return *CouplingLayers;
+}
+
 /// A module's forward on values that no expression of the program holds.
 Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs) {
   StringRef Class = moduleClass(P.Code.type(Module).Name);
@@ -412,6 +443,10 @@ Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow
                ? Value::unknown("goes through `" + X.Name + "`, and what it holds isn't known", E)
                : Joined;
   }
+  // One of a list, a clone: it may hold what any container of the program does.
+  if (origins(In.Maker).Lost)
+    for (ir::ExprId Child : couplingLayers())
+      forward(E, X, Child, In.Values);
   std::vector<Value> Values = In.Values;
   for (ir::ExprId Child : Children)
     Values = {forward(E, X, Child, Values)};
