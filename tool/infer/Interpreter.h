@@ -659,7 +659,6 @@ private:
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart
   mutable std::map<ir::FuncId, bool> Alone;                 ///< lambdas that know only what they are given
-  mutable std::set<ir::VarId> OneOfList;                            ///< what loops over lists name
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> ModuleInits; ///< what module variables are set to
   mutable bool SettingsKnown = false;
   mutable std::set<ir::ExprId> SetUnderIf;    ///< setters of options under a condition

@@ -158,10 +158,10 @@ bool Interpreter::comparesMeans(ir::ExprId Condition) const {
   bool Found = false;
   P.forEachExpr(Condition, [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
-    if (llvm::is_contained({"<", ">", "<=", ">=", "operator<", "operator>", "operator<=", "operator>="},
-                           llvm::StringRef(X.Name).rsplit("::").second.empty()
-                               ? llvm::StringRef(X.Name)
-                               : llvm::StringRef(X.Name).rsplit("::").second))
+    auto [Scope, Plain] = llvm::StringRef(X.Name).rsplit("::");
+    llvm::StringRef Name = Plain.empty() ? Scope : Plain;
+    Name.consume_front("operator");
+    if (llvm::is_contained({"<", ">", "<=", ">="}, Name))
       for (ir::ExprId Arg : X.Args)
         if (auto It = Last.find(Arg); It != Last.end())
           Found |= It->second.reducible() && It->second.Kind != Placement::Extent;

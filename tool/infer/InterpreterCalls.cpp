@@ -219,7 +219,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     auto It = R.Loaders.find(Loader);
     Value V = Value::of(Placement::Replicated, E);
     if (By.Split.count(Loader))
-      return Value::of(Placement::Replicated, E);
+      return V;
     if (It != R.Loaders.end() && (It->second.Mode == LoaderMode::Training || By.ByRows.count(Loader)))
       V = Value::sharded(0, E);
     else if (It != R.Loaders.end() && It->second.Mode == LoaderMode::Evaluation && !KeepWhole.count(Loader))

@@ -31,9 +31,6 @@ void Interpreter::readSettings() const {
   if (SettingsKnown)
     return;
   SettingsKnown = true;
-  for (const ir::Stmt &S : P.Code.Stmts)
-    if (S.Kind == ir::StmtKind::RangeFor)
-      OneOfList.insert(S.Var);
   for (const auto &[Var, Init] : R.Init)
     ModuleInits[Var].push_back(Init);
   auto Set = [&](ir::ExprId Object, ir::ExprId By) {
@@ -135,7 +132,7 @@ Interpreter::Origins Interpreter::origins(ir::ExprId Module) const {
       std::vector<ir::ExprId> From = givenTo(X.Var);
       bool Param = X.Var != None && P.Code.Vars[X.Var].Param;
       Found.Lost |= Param && From.empty();
-      Found.Lost |= OneOfList.count(X.Var) != 0;
+      Found.Lost |= R.isOneOfList(X.Var);
       if (auto It = ModuleInits.find(X.Var); It != ModuleInits.end())
         llvm::append_range(From, It->second);
       for (ir::ExprId Init : From)
@@ -245,6 +242,12 @@ static StringRef moduleClass(StringRef Class) {
   return Class;
 }
 
+/// Whether a call gives a container of LibTorch's a module: `layers->push_back(...)`.
+static bool addsLayer(const ir::Expr &X) {
+  return X.Kind == ExprKind::Call && StringRef(X.Name).contains("torch::nn::") &&
+         StringRef(X.Name).ends_with("::push_back");
+}
+
 /// The modules that a container was given, in order: by its constructor and by `push_back`.
 std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   std::vector<ir::ExprId> Found;
@@ -279,7 +282,7 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
     Of = P.Code.Exprs[Object].Kind == ExprKind::This ? Of.rtrim(" *") : "";
     return !Of.empty() && (Of == Class || Of == (Class + "Impl").str());
   };
-  auto Named = [&](ir::ExprId E) { // `layers`, `*layers`, `layers.get()`
+  auto Holder = [&](ir::ExprId E) { // `layers` of `*layers`, `layers.get()`
     for (;;) {
       const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
       if (X.Kind == ExprKind::Unary && !X.Args.empty())
@@ -287,7 +290,7 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
       else if (X.Kind == ExprKind::Call && X.Object != None && P.bodies(X).empty())
         E = X.Object;
       else
-        return X.Var;
+        return E;
     }
   };
   std::set<ir::VarId> Seen = Vars;
@@ -295,24 +298,22 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
     for (const ir::Expr &X : P.Code.Exprs) {
       if (X.Kind != ExprKind::Call)
         continue;
-      const bool Whose = X.Object != None && (Of.count(P.Code.Exprs[X.Object].Var) || (Of == Vars && Itself(X.Object)));
-      const bool Adds = Whose && StringRef(X.Name).contains("torch::nn::");
-      if (Adds && StringRef(X.Name).ends_with("::push_back"))
+      const bool Its = X.Object != None && (Of.count(P.Code.Exprs[X.Object].Var) || (Of == Vars && Itself(X.Object)));
+      if (Its && addsLayer(X))
         for (ir::ExprId Arg : X.Args)
           Collect(Collect, Arg);
-      if (Adds && StringRef(X.Name).ends_with("::extend") && !X.Args.empty() && !Of.count(Named(X.Args[0])))
-        if (const ir::VarId Other = Named(X.Args[0]); Other != None && Seen.insert(Other).second) {
-          const ir::Expr &Ref = P.Code.Exprs[P.unconverted(X.Args[0])];
-          llvm::append_range(Found, childrenOf(Ref.Kind == ExprKind::Unary ? Ref.Args[0]
-                                               : Ref.Object != None        ? Ref.Object
-                                                                           : P.unconverted(X.Args[0])));
-        }
+      if (Its && StringRef(X.Name).contains("torch::nn::") && StringRef(X.Name).ends_with("::extend") &&
+          !X.Args.empty()) {
+        const ir::ExprId Other = Holder(X.Args[0]);
+        if (ir::VarId V = P.Code.Exprs[Other].Var; V != None && Seen.insert(V).second)
+          llvm::append_range(Found, childrenOf(Other));
+      }
       // `block(layers, 16, 32);` of a function of the project's, which fills its parameter.
       for (ir::FuncId F : P.bodies(X))
         for (size_t I = 0; I < std::min(X.Args.size(), P.Code.Functions[F].Params.size()); ++I)
           if (const ir::VarId Param = P.Code.Functions[F].Params[I];
-              X.Args[I] != None && P.Code.typeOf(Param).Kind == TypeKind::Module && Of.count(Named(X.Args[I])) &&
-              Seen.insert(Param).second)
+              X.Args[I] != None && P.Code.typeOf(Param).Kind == TypeKind::Module &&
+              Of.count(P.Code.Exprs[Holder(X.Args[I])].Var) && Seen.insert(Param).second)
             Self(Self, {Param});
     }
   };
@@ -337,9 +338,7 @@ const std::vector<ir::ExprId> &Interpreter::couplingLayers() {
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
     const ir::Expr &X = P.Code.Exprs[E];
     const bool Makes = X.Kind == ExprKind::Construct && StringRef(P.Code.type(E).Name).contains("Sequential");
-    const bool Adds = X.Kind == ExprKind::Call && StringRef(X.Name).contains("torch::nn::") &&
-                      StringRef(X.Name).ends_with("::push_back");
-    if (Makes || Adds)
+    if (Makes || addsLayer(X))
       for (ir::ExprId Arg : X.Args)
         if (Arg != None)
           P.forEachExpr(Arg, Layer);

@@ -104,6 +104,11 @@ void Roles::indexStatements() {
     });
 }
 
+bool Roles::isOneOfList(ir::VarId V) const {
+  auto Declared = DeclarationOf.find(V);
+  return Declared != DeclarationOf.end() && P.Code.Stmts[Declared->second].Kind == StmtKind::RangeFor;
+}
+
 /// What functions are handed on as, `std::function<void(int)>`, `void (*)(int)`, without the star.
 static std::string kindOfFunction(StringRef Type) {
   std::string Kind = Type.str();
@@ -258,11 +263,6 @@ std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) c
         return;
     Found.push_back(Model);
   };
-  auto ofLoop = [&](ir::ExprId Model) {
-    const ir::VarId Named = P.Code.Exprs[P.unconverted(Model)].Var;
-    return llvm::any_of(P.Code.Stmts,
-                        [&](const ir::Stmt &S) { return S.Kind == StmtKind::RangeFor && S.Var == Named; });
-  };
   std::set<ir::VarId> Through;
   auto Look = [&](ir::ExprId Sub) {
     const ir::Expr &X = P.Code.Exprs[Sub];
@@ -296,7 +296,8 @@ std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) c
           if (const ir::Stmt &Around = P.Code.Stmts[Loop->second];
               Around.Kind == StmtKind::RangeFor && Others.count(Around.Var))
             for (ir::ExprId Model : modelsIn(Around.Value, F, Depth - 1))
-              if (!ofLoop(Model)) // `for (auto &net : nets)` around it: none of them has a name here
+              if (!isOneOfList(P.Code.Exprs[P.unconverted(Model)]
+                                   .Var)) // `for (auto &net : nets)` around it: none of them has a name here
                 Add(Model);
       });
   return Found;

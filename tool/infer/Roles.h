@@ -63,6 +63,8 @@ public:
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
   std::map<ir::VarId, ir::StmtId> DeclarationOf;
+  /// Whether a variable is what a loop over a list names.
+  bool isOneOfList(ir::VarId V) const;
   std::map<ir::StmtId, ir::FuncId> FunctionOf;
   std::set<ir::FuncId> Reachable; ///< functions that some way from `main` names, whether it is followed or not
 

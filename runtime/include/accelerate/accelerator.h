@@ -327,9 +327,9 @@ class ACCELERATE_API Accelerator : public Project {
 
   /// The sum over the ranks, as a fresh value (detached): tensors of any type (integers exactly),
   /// numbers, std::array, std::vector, std::pair and std::tuple of them, std::map and std::unordered_map from strings,
-  /// numbers or enumerators to any of these; several at once come back as a tuple and travel together. Shapes and keys must be equal on all ranks,
-  /// or it throws on all of them (a GPU's tensors: with ACCELERATE_DEBUG_MODE, as for max(), min() and all_reduce()).
-  /// Alone: the argument itself. (collective)
+  /// numbers or enumerators to any of these; several at once come back as a tuple and travel together. Shapes and keys
+  /// must be equal on all ranks, or it throws on all of them (a GPU's tensors: with ACCELERATE_DEBUG_MODE, as for max(),
+  /// min() and all_reduce()). Alone: the argument itself. (collective)
   template <typename... Values>
   auto reduce(const Values&... values) const {
     return detail::reduce(values...);
