@@ -59,8 +59,15 @@ private:
   bool preparedAlready(ObjectId Object) const;
   void prepare();
   bool constructs(const OptimizerRole &O) const;
-  std::vector<ir::FuncId> preparesIn(const OptimizerRole &O) const;
-  void prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<std::string> Objects);
+  /// What a constructor's initialisers make that is prepared: an optimizer with its models, leaves trained by hand.
+  struct Members {
+    std::vector<std::string> Objects;
+    std::set<ObjectId> Involved;
+    ir::VarId Var = ir::None; ///< one of them
+  };
+  std::vector<ir::FuncId> preparesIn(ir::FuncId Makes, const std::set<ObjectId> &Involved) const;
+  void prepareMembers(ir::FuncId In, Members All);
+  bool prepareOf(ir::FuncId Ctor, const Members &All);
   /// Whether a later statement of the same block trains with the object.
   bool trainsBehind(ir::StmtId S, ObjectId With) const;
   bool isPreparedLoader(ir::VarId V) const;

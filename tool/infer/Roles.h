@@ -33,6 +33,9 @@ struct LoaderRole {
   bool Foreign = false; ///< made by something that can't be shared out
 };
 
+/// Whether something is a tensor or a list of them.
+bool isTensors(const ir::Type &T);
+
 class Roles {
 public:
   explicit Roles(const Program &P);
@@ -91,6 +94,7 @@ private:
   bool madeInStep(ir::VarId V, ir::ExprId Gradient) const;
   bool ofBatch(ir::VarId V) const;
   void inputAt(ir::VarId V);
+  bool madeAnew(ir::VarId V) const;
   bool onlyLookedAt(ir::VarId V, int Depth = 0) const;
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;
 

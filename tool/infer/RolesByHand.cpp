@@ -45,11 +45,41 @@ ir::StmtId Roles::behindGlobal(ir::VarId V) const {
   return None;
 }
 
+/// Whether a loop makes a leaf anew of itself: `w = (w - rate * w.grad()).detach().requires_grad_()`. What was prepared
+/// would be another one than is trained.
+bool Roles::madeAnew(ir::VarId V) const {
+  auto Named = [&](ir::ExprId E) { // `w`, `ps[i]`
+    const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
+    if (X->Object != None && (X->Kind == ExprKind::Index || StringRef(X->Name).ends_with("::operator[]")))
+      X = &P.Code.Exprs[P.unconverted(X->Object)];
+    return (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field) && X->Var == V;
+  };
+  bool Anew = false;
+  for (const auto &[Statement, Function] : FunctionOf) {
+    const ir::Stmt &X = P.Code.Stmts[Statement];
+    if (X.Kind != StmtKind::Expr || X.Value == None)
+      continue;
+    const ir::Expr &Set = P.Code.Exprs[X.Value];
+    if (Set.Kind != ExprKind::Assign || Set.Name != "=" || !Named(Set.Args[0]))
+      continue;
+    bool OfItself = false, Loops = false;
+    P.forEachExpr(Set.Args[1], [&](ir::ExprId E) { OfItself |= P.Code.Exprs[E].Var == V; });
+    for (auto Around = ParentOf.find(Statement); Around != ParentOf.end(); Around = ParentOf.find(Around->second)) {
+      StmtKind Kind = P.Code.Stmts[Around->second].Kind;
+      Loops |= Kind == StmtKind::Loop || Kind == StmtKind::RangeFor;
+    }
+    Anew |= OfItself && (Loops || !P.Code.Functions[Function].Main);
+  }
+  return Anew;
+}
+
 /// Has a model or leaf tensor prepared where it is made: declared, assigned once, or a constructor's member. False if
 /// that isn't one place.
 bool Roles::trainedByHand(ir::VarId V) {
   if (Models.count(find(V)))
     return true;
+  if (isTensors(P.Code.typeOf(V)) && madeAnew(V))
+    return false;
   OptimizerRole Role;
   Role.Var = V;
   auto Declared = DeclarationOf.find(V);
@@ -82,8 +112,16 @@ bool Roles::trainedByHand(ir::VarId V) {
         Role.Statement = S;
         Role.Target = P.Code.Exprs[X.Value].Args[0];
       });
-      if (Twice)
+      bool Filled = false; // `params.push_back(torch::zeros({n}).requires_grad_());`
+      P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+        const ir::Expr &X = P.Code.Exprs[E];
+        Filled |= X.Object != None && P.Code.Exprs[P.unconverted(X.Object)].Var == V &&
+                  (StringRef(X.Name).ends_with("::push_back") || StringRef(X.Name).ends_with("::emplace_back"));
+      });
+      if (Twice || (Filled && Role.Function != None && Role.Function != F))
         return false;
+      if (Filled)
+        Role.Function = F;
     }
     if (Role.Function == None)
       return false;
@@ -200,7 +238,7 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
     Leaf |= Y.Kind == ExprKind::Call && Y.Object != None && P.Code.Exprs[Y.Object].Var == V && !Asks &&
             StringRef(Y.Name).contains("requires_grad");
   }
-  if (Kind == TypeKind::Tensor && Leaf)
+  if (isTensors(P.Code.typeOf(V)) && Leaf)
     return onlyLookedAt(V) || trainedByHand(V);
   return All(Sources);
 }
@@ -218,82 +256,6 @@ std::vector<ir::ExprId> Roles::givenTo(ir::VarId Param) const {
     Given.push_back(I < Args.size() ? Args[I] : None);
   }
   return Given;
-}
-
-/// Whether a leaf tensor is never written to, nor handed on to what may: one whose gradient is shown, not trained.
-bool Roles::onlyLookedAt(ir::VarId V, int Depth) const {
-  bool Writes = Depth > 8;
-  const bool ByValue = P.Code.Vars[V].Param && !P.Code.typeOf(V).Reference; // `x = relu(x)` lets the caller's be
-  auto Names = [&](ir::ExprId E) {                                          // `w`, `w.data()`, `w[0]`, `w.grad()`
-    for (; E != None;) {
-      const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
-      if (X.Kind == ExprKind::Ref || (X.Kind == ExprKind::Field && X.Var == V))
-        return X.Var == V;
-      E = X.Object != None ? X.Object : X.Kind == ExprKind::Unary && !X.Args.empty() ? X.Args[0] : None;
-    }
-    return false;
-  };
-  for (ir::ExprId E = 0; E != P.Code.Exprs.size() && !Writes; ++E) {
-    const ir::Expr &X = P.Code.Exprs[E];
-    StringRef Name = StringRef(X.Name).rsplit("::").second;
-    bool Setter = Name.ends_with("_") && Name != "requires_grad_";
-    if (X.Kind == ExprKind::Assign)
-      Writes |= Names(X.Args[0]) && !(ByValue && P.Code.Exprs[P.unconverted(X.Args[0])].Kind == ExprKind::Ref);
-    else if (X.Kind == ExprKind::Call && X.Object != None && (Setter || Name == "set_data" || Name == "mutable_grad"))
-      Writes |= Names(X.Object);
-    for (ir::FuncId F : P.bodies(X))
-      for (size_t I = 0; I < std::min(P.Code.Functions[F].Params.size(), X.Args.size()); ++I)
-        if (X.Args[I] != None && P.Code.type(X.Args[I]).Kind == TypeKind::Tensor && Names(X.Args[I]))
-          Writes |= !onlyLookedAt(P.Code.Functions[F].Params[I], Depth + 1);
-    // Lists of parameters, what isn't a tensor's operation.
-    bool Holds = X.Kind == ExprKind::List || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Unary ||
-                 (X.Kind == ExprKind::Call && P.bodies(X).empty() && !StringRef(X.Name).starts_with("at::"));
-    bool Prints = StringRef(X.Name).contains("operator<<");
-    if (Holds && !Prints)
-      for (ir::ExprId Arg : X.Args)
-        Writes |= Arg != None && P.Code.type(Arg).Kind == TypeKind::Tensor && P.unconverted(E) == E && Names(Arg) &&
-                  !(X.Kind == ExprKind::Unary && X.Name != "&");
-  }
-  return !Writes;
-}
-
-/// Whether a loss is made of tensors alone that nothing trains: autograd is shown, not used.
-bool Roles::demonstrates(ir::ExprId Loss) const {
-  std::set<ir::ExprId> Seen;
-  std::set<ir::VarId> Vars;
-  std::set<ir::FuncId> Functions;
-  bool Trains = false;
-  std::function<void(ir::ExprId)> Look = [&](ir::ExprId Whole) {
-    P.forEachExpr(Whole, [&](ir::ExprId E) {
-      if (Trains || !Seen.insert(E).second)
-        return;
-      const ir::Expr &X = P.Code.Exprs[E];
-      TypeKind Kind = P.Code.type(E).Kind;
-      Trains |= Kind == TypeKind::Module || Kind == TypeKind::Optimizer || X.Kind == ExprKind::This ||
-                X.Kind == ExprKind::Field || X.Kind == ExprKind::Lambda;
-      for (ir::FuncId F : P.bodies(X))
-        if (Functions.insert(F).second) {
-          Trains |= !P.Code.Functions[F].Record.empty();
-          P.forEachExprIn(P.Code.Functions[F].Body, Look);
-        }
-      if (X.Kind != ExprKind::Ref || X.Var == None || !Vars.insert(X.Var).second)
-        return;
-      const auto &V = P.Code.Vars[X.Var];
-      Trains |= (V.Global && !P.Code.typeOf(X.Var).Const) || Models.count(find(X.Var)) != 0 ||
-                (Kind == TypeKind::Container && StringRef(P.Code.typeOf(X.Var).Name).contains("at::Tensor"));
-      for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
-        const ir::Expr &Y = P.Code.Exprs[Other];
-        if (Y.Kind == ExprKind::Assign && P.Code.Exprs[P.unconverted(Y.Args[0])].Var == X.Var)
-          Look(Y.Args[1]);
-      }
-      for (ir::ExprId Arg : givenTo(X.Var))
-        Look(Arg);
-      if (auto It = Init.find(X.Var); It != Init.end())
-        Look(It->second);
-    });
-  };
-  Look(Loss);
-  return !Trains && llvm::none_of(Vars, [&](ir::VarId V) { return !onlyLookedAt(V); });
 }
 
 bool Roles::ofModel(ir::ExprId E) const {

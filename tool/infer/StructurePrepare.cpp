@@ -70,16 +70,16 @@ bool Deriver::constructs(const OptimizerRole &O) const {
 
 /// Where members are prepared that a constructor's initialisers make: in its body. Where nobody wrote one, in the
 /// methods that train, as far as no other of them calls them; preparing once more what is prepared does nothing.
-std::vector<ir::FuncId> Deriver::preparesIn(const OptimizerRole &O) const {
-  const ir::Function &Ctor = P.Code.Functions[O.Function];
+std::vector<ir::FuncId> Deriver::preparesIn(ir::FuncId Makes, const std::set<ObjectId> &Involved) const {
+  const ir::Function &Ctor = P.Code.Functions[Makes];
   if (Ctor.BodyBegin != 0)
-    return {O.Function};
+    return {Makes};
   std::vector<ir::FuncId> Train;
   std::set<ir::FuncId> Called;
   for (ir::FuncId Fn : F.Reached) {
     const ir::Function &Method = P.Code.Functions[Fn];
-    if (Method.Record != Ctor.Record || Fn == O.Function || Method.Body == None || !trains(Method.Body) ||
-        !touches(Method.Body, {R.objectOfVar(O.Var)}))
+    if (Method.Record != Ctor.Record || Fn == Makes || Method.Body == None || !trains(Method.Body) ||
+        !touches(Method.Body, Involved))
       continue;
     Train.push_back(Fn);
     P.forEachExprIn(Method.Body, [&](ir::ExprId E) {
@@ -97,20 +97,20 @@ std::vector<ir::FuncId> Deriver::preparesIn(const OptimizerRole &O) const {
 
 /// Members are prepared behind what the body still does to them before it trains: parameters that are replaced later
 /// would be others.
-void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<std::string> Objects) {
-  Prepared.insert(R.objectOfVar(O.Var));
+void Deriver::prepareMembers(ir::FuncId In, Members All) {
+  Prepared.insert(All.Involved.begin(), All.Involved.end());
   Fact Prep = fact("prepare-in-constructor", In);
   const ir::Function &Fn = P.Code.Functions[In];
-  std::set<ObjectId> Involved = {R.objectOfVar(O.Var)};
-  for (ir::ExprId Model : O.Models)
-    Involved.insert(R.object(Model));
+  std::set<ObjectId> &Involved = All.Involved;
+  std::vector<std::string> &Objects = All.Objects;
+  const std::set<ObjectId> Optimizers = Involved;
   const std::vector<ir::StmtId> &Body = P.statements(In);
   const size_t Train = firstTraining(Body, 0);
   auto Add = [&](ir::VarId Scheduler, ir::ExprId Made) { // of this optimizer
     bool Its = false;
     P.forEachExpr(Made, [&](ir::ExprId E) {
       Its |= (expr(E).Kind == ExprKind::Ref || expr(E).Kind == ExprKind::Field) && expr(E).Var != None &&
-             R.object(E) == R.objectOfVar(O.Var);
+             Optimizers.count(R.object(E)) != 0;
     });
     if (Scheduler != None && Its && Involved.insert(R.objectOfVar(Scheduler)).second)
       Objects.push_back(P.Code.Vars[Scheduler].Name);
@@ -138,6 +138,32 @@ void Deriver::prepareMembers(const OptimizerRole &O, ir::FuncId In, std::vector<
   Out.add(std::move(Prep));
 }
 
+/// Leaves that are trained by hand, members of an object whose constructor nobody wrote and of which no method runs the
+/// backward pass: prepared where the object is declared. False if that isn't found.
+bool Deriver::prepareOf(ir::FuncId Ctor, const Members &All) {
+  bool Found = false;
+  for (const auto &[V, Statement] : R.DeclarationOf) {
+    const ir::Stmt &X = P.Code.Stmts[Statement];
+    if (X.Kind != StmtKind::Decl || X.Value == None || !F.Reached.count(R.FunctionOf.at(Statement)) ||
+        expr(X.Value).Kind != ExprKind::Construct || P.callee(expr(X.Value)) != Ctor)
+      continue;
+    Fact Prep = fact("prepare", R.FunctionOf.at(Statement));
+    std::vector<std::string> Objects;
+    for (const std::string &Object : All.Objects)
+      Objects.push_back(P.Code.Vars[V].Name + "." + Object);
+    Prep.Texts["objects"] = llvm::join(Objects, ", ");
+    ir::StmtId Block = listOf(Statement);
+    const std::vector<ir::StmtId> &Children = P.Code.Stmts[Block].Children;
+    const size_t First = childWith(Block, Statement);
+    const size_t Last = lastTouch(Children, First, firstTraining(Children, First + 1), All.Involved).value_or(First);
+    Prep.Nodes["statement"] = P.Code.Stmts[Children[Last]].Where;
+    Prepared.insert(All.Involved.begin(), All.Involved.end());
+    Out.add(std::move(Prep));
+    Found = true;
+  }
+  return Found;
+}
+
 /// The namespaces and classes that hold what a USR names, `c:@N@app@S@Data@loader`: `app::Data::`; none of a function's
 /// static variable.
 static std::string scopeOf(StringRef Usr) {
@@ -155,6 +181,7 @@ static std::string scopeOf(StringRef Usr) {
 void Deriver::prepare() {
   // Of a block: what trains first behind an optimizer tells which objects are prepared together.
   std::map<std::pair<ir::StmtId, size_t>, Preparation> Together;
+  std::map<ir::FuncId, Members> Leaves; // that are trained by hand, by the constructor that makes them
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
     if (expr(E).Name == "accelerate::Accelerator::prepare")
       for (ir::ExprId Arg : expr(E).Args)
@@ -206,8 +233,16 @@ void Deriver::prepare() {
             Object = scopeOf(P.Code.Vars[V].Usr) + Object;
     }
     if (O.Statement == None) { // in a constructor's initialisers
-      for (ir::FuncId In : preparesIn(O))
-        prepareMembers(O, In, Objects);
+      Members All;
+      Members &Of = O.Made == None ? Leaves[O.Function] : All;
+      llvm::append_range(Of.Objects, Objects);
+      Of.Involved.insert(R.objectOfVar(O.Var));
+      for (ir::ExprId Model : O.Models)
+        Of.Involved.insert(R.object(Model));
+      Of.Var = O.Var;
+      if (O.Made != None)
+        for (ir::FuncId In : preparesIn(O.Function, {R.objectOfVar(O.Var)}))
+          prepareMembers(In, All);
       continue;
     }
     Prepared.insert(R.objectOfVar(O.Var));
@@ -219,6 +254,16 @@ void Deriver::prepare() {
     for (std::string &Object : Objects)
       if (!llvm::is_contained(Prep.Objects, Object))
         Prep.Objects.push_back(Object);
+  }
+  for (const auto &[Ctor, All] : Leaves) {
+    const std::vector<ir::FuncId> In = preparesIn(Ctor, All.Involved);
+    for (ir::FuncId Fn : In)
+      prepareMembers(Fn, All);
+    if (In.empty() && !prepareOf(Ctor, All)) {
+      Fact Where = fact("unprepared-parameter", Ctor);
+      Where.Nodes["place"] = P.Code.Vars[All.Var].Decl;
+      Out.add(std::move(Where));
+    }
   }
   for (auto &[Where, Prep] : Together)
     place(Where.first, Where.second, Prep);
