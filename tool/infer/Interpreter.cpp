@@ -252,7 +252,8 @@ Value Interpreter::eval(ir::ExprId E) {
     CutBefore.insert(E);
   if (CutBefore.count(E) && (CutInStep.count(E) || CutElsewhere.count(E)))
     note("unknown-rows", E, V, "is cut for one caller, where another's rows go through that are cut already");
-  if (Cuts.count(E) && V.replicated() && !V.Nothing) {
+  const bool Uncut = Cuts.count(E) && BroughtTogether.count(E) && V.replicated(); // of all rows, all
+  if (Cuts.count(E) && V.replicated() && !V.Nothing && !Uncut) {
     if (V.outside())
       note("outside-entropy", E, V, "is a batch that differs between processes");
     const bool InStep = llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });

@@ -498,6 +498,7 @@ private:
 
   // Rows that meet all others (InterpreterTogether.cpp)
   Value allOf(ir::ExprId E, Value V);
+  void neededWhole(ir::ExprId Rows);
   void bringTogether(ir::ExprId E, Value &V);
   bool trainsHere() const;
   ir::ExprId rowsAt(ir::ExprId E) const;

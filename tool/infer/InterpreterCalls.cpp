@@ -368,7 +368,9 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   // `loss.backward({}, true, true)`
   if (!Ours && X.Args.size() == 3 && X.Args[2] != None && P.Code.Exprs[X.Args[2]].Name != "false")
     note("unsupported-backward", E, V, "makes a graph of the gradients (`create_graph`), which are all ranks'");
-  if (V.replicated() && !Ours && cutBatch(V))
+  // (Of rows that were brought together, the batch has been cut.)
+  const bool Cut = taken(By.Together) && V.AllRows && !CutLoops.empty();
+  if (V.replicated() && !Ours && !Cut && cutBatch(V))
     return;
   const ir::StmtId Steps = trainingSteps();
   if (V.replicated())

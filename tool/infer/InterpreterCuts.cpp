@@ -287,7 +287,7 @@ bool Interpreter::cutBatch(const Value &V) {
       note("unknown-rows", E.At, Whole, "seems to be one sample");
     } else if ((!E.Sure && E.Rows == 0) || (E.Sure && pickedByNumber(E.At) && Last[E.At].Rank < 0)) {
       note("unknown-rows", E.At, Whole, "meets the rows of a batch");
-    } else if (Rows.count(E.Rows)) {
+    } else if (Rows.count(E.Rows) && (E.Sure || !taken(By.Together))) { // what meets all rows may stay whole
       Any |= cut(E.At, E.Loop);
     }
   }

@@ -469,6 +469,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
           isParameter(Operands[I]) || picksOfEachRow(X, Operands[I]))
         continue;
+      if (taken(By.Together) && V.AllRows) // of all rows, and so is what meets it
+        continue;
       // `hits.index_add_(0, classes, …)`: what is added to has places, as many as the batch has rows by chance.
       if (I == 0 && Op && *Op == Operation::Scatter && X.Object != None)
         continue;

@@ -208,7 +208,7 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     const ir::Expr &Rows = P.Code.Exprs[At];
     bool Named = Rows.Kind == ExprKind::Ref || Rows.Kind == ExprKind::Field;
     if (!Named || (!(Name.ends_with("_") && Operand == X.Object) && !writtenInParts(Rows.Var)))
-      Restart |= BroughtTogether.insert(At).second;
+      neededWhole(At);
   }
   if (!Stuck && !Restart)
     V = Value::unknown("joins all rows of a batch with this rank's", E);
@@ -218,6 +218,15 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     write(*L, V, E);
   else
     wroteInto(X.Object, V, E);
+}
+
+/// Rows are brought together from the next run on. What was cut to meet them as a rank's own is looked at anew.
+void Interpreter::neededWhole(ir::ExprId Rows) {
+  if (!BroughtTogether.insert(Rows).second)
+    return;
+  Restart = true;
+  Cuts.clear();
+  CutLoops.clear();
 }
 
 /// What `E` is, where it has been found to be needed as a whole.
