@@ -115,6 +115,7 @@ void Interpreter::once() {
   CutBefore.clear();
   DroppedOfRows.clear();
   DroppedOfWhole.clear();
+  GathersWithin.clear();
   WholeDraws.clear();
   RowDraws.clear();
   FromAll.clear();

@@ -441,6 +441,7 @@ private:
 
   // Functions for a batch and for a whole (InterpreterWhole.cpp)
   void drawn(ir::ExprId E, bool Rows);
+  bool gathersWithin(ir::ExprId Call) const;
   void wholeDraws();
 
   // What differs between processes by itself (InterpreterOutside.cpp)
@@ -599,6 +600,7 @@ private:
   std::set<ir::VarId> Elsewhere; ///< references to what isn't followed
   /// Tensors, lists of them and accessors: the tensors, or what they were made over, that they lie in.
   std::map<ir::VarId, std::set<Location>> Views;
+  std::set<ir::ExprId> GathersWithin; ///< calls within which ranks bring rows together
   std::set<ir::ExprId> DroppedOfRows, DroppedOfWhole; ///< what drops out of rows, and of what every rank has whole
   std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
                                                                       ///< calls that led there

@@ -346,6 +346,10 @@ const std::vector<ir::ExprId> &Interpreter::couplingLayers() {
   return *CouplingLayers;
 }
 
+static bool ofAllRows(const std::vector<Value> &Values) {
+  return llvm::any_of(Values, [](const Value &V) { return V.AllRows; });
+}
+
 /// A module's forward on values that no expression of the program holds.
 Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, const std::vector<Value> &Inputs) {
   StringRef Class = moduleClass(P.Code.type(Module).Name);
@@ -359,6 +363,7 @@ Value Interpreter::forward(ir::ExprId E, const ir::Expr &X, ir::ExprId Module, c
     In.Maker = Module;
     Value Result = apply(E, Call, *Row, In);
     rounded(Call, *Row, In, Result);
+    Result.AllRows |= ofAllRows(Inputs) && Result.replicated();
     return Result;
   }
   StringRef Template = Class.split('<').first; // functions know theirs without its arguments: what all of them do
@@ -409,13 +414,15 @@ Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow
         Bound.Values = Bound.Tensors = In.Tensors;
         Bound.Bound.assign(Args.begin() + 1, Args.end());
         V = apply(E, Call, *Called, Bound);
-      } else if (Function.Kind == ExprKind::Lambda && Function.Func != None && X.Args.size() == In.Values.size()) {
+        V.AllRows |= ofAllRows(In.Tensors) && V.replicated();
+      } else if (const Value Held = eval(Args[0]); !Held.Funcs.empty() && In.Values.size() == 1) {
+        // No expression holds what the layer in front gave: the layer's own stands for it.
         auto Outside = Standing;
-        for (size_t I = 0; I != X.Args.size(); ++I)
-          Standing[X.Args[I]] = In.Values[I];
         ir::Expr Call = X;
         Call.Object = None;
-        V = inlined(E, Call, Function.Func, std::nullopt);
+        Call.Args = {X.Args.size() == 1 ? X.Args[0] : One};
+        Standing[Call.Args[0]] = In.Values[0];
+        V = anyOf(E, Call, Held.Funcs, std::nullopt);
         Standing = std::move(Outside);
       } else {
         V = broadcast(In.Values, E);

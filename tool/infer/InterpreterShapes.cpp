@@ -191,8 +191,17 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
       return Like;
     return misshapen(E, In.Tensors[0]);
   }
-  const std::vector<ir::ExprId> &Shape = Args["shape"];
-  bool Whole = Shape.size() == 1 && P.Code.type(Shape[0]).Kind == TypeKind::Container; // another tensor's sizes
+  std::vector<ir::ExprId> Shape = Args["shape"];
+  // `const std::vector<int64_t> shape = {-1, 8};`
+  if (Shape.size() == 1)
+    if (auto Named = R.Init.find(P.Code.Exprs[P.unconverted(Shape[0])].Var); Named != R.Init.end())
+      if (const ir::Type &T = P.Code.typeOf(Named->first);
+          !T.number() && (T.Const || StringRef(T.Name).contains("ExpandingArray"))) {
+        Shape.clear();
+        collectItems(P, P.unconverted(Named->second), Shape);
+      }
+  // Another tensor's sizes, or a list of them: how many dimensions it has isn't known.
+  const bool Whole = Shape.size() == 1 && !P.Code.type(Shape[0]).number();
   if (!Local) {
     // `y.reshape(out.sizes())` of a rank's rows
     if (Whole && Last[Shape[0]].Kind == Placement::Extent && ownRowsOf(In.Exprs[0]))

@@ -232,6 +232,9 @@ void Interpreter::neededWhole(ir::ExprId Rows) {
 /// What `E` is, where it has been found to be needed as a whole.
 Value Interpreter::allOf(ir::ExprId E, Value V) {
   if (V.Kind == Placement::Sharded && gatherable(E, V) && coerce(E, "all-gather", V)) {
+    for (const Frame &F : Frames)
+      if (F.Call != None && Recording)
+        GathersWithin.insert(F.Call);
     Value All = Value::of(Placement::Replicated, E);
     All.takeRank(V);
     All.Trained = V.Trained;

@@ -28,6 +28,16 @@ void Interpreter::drawn(ir::ExprId E, bool Rows) {
     WholeDraws[E].insert(std::move(Calls));
 }
 
+/// Whether ranks bring their rows together in what a call runs, or in its arguments: inside of `whole` there are none.
+bool Interpreter::gathersWithin(ir::ExprId Call) const {
+  bool Gathers = GathersWithin.count(Call) != 0;
+  P.forEachExpr(Call, [&](ir::ExprId E) {
+    const auto It = Out.Coercions.find(E);
+    Gathers |= It != Out.Coercions.end() && It->second == "all-gather";
+  });
+  return Gathers;
+}
+
 /// Tells the calls for what is whole: the innermost that leads to nothing for rows.
 void Interpreter::wholeDraws() {
   for (const auto &[E, Ways] : WholeDraws) {
@@ -36,7 +46,12 @@ void Interpreter::wholeDraws() {
     if (!Loss && !Drops && !Out.RowNoise.count(E) && !Out.RowNoiseLike.count(E) && !FromAll.count(E))
       continue;
     if (Drops && !DroppedOfRows.count(E)) { // from the stream that all have, which dropout doesn't draw from by itself
-      Out.WholeCalls.insert(E);
+      if (gathersWithin(E))
+        note("batch-noise", E, Out.Types[E],
+             "draws random numbers for all rows of a batch, which are brought together in the same expression; bring "
+             "them together in a statement of its own");
+      else
+        Out.WholeCalls.insert(E);
       continue;
     }
     for (const std::vector<ir::ExprId> &Calls : Ways) {
