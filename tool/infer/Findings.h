@@ -29,6 +29,7 @@ struct Findings {
   std::set<ir::ExprId> WholeHere;                          ///< replicated on some path, asked for or not
   std::set<ir::ExprId> Bounds;                             ///< of loops over this rank's rows
   std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
+  std::set<ir::ExprId> StepAddends;                        ///< added up within a step, of rows or of parts
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there
   std::map<ir::StmtId, std::vector<Location>> ReduceAfter; ///< accumulators, reduced in place behind their loop
@@ -75,7 +76,7 @@ struct Findings {
     bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
     // Calls that draw for what is whole are told so.
     return WholeAddends.count(E) || (Bounds.count(E) && WholeHere.count(E)) || (!Sums && SumAddends.count(E)) ||
-           (Sums && WholeHere.count(E) && !Laws.count(E)) || (How != "mine" && OwnAddends.count(E));
+           (Sums && WholeHere.count(E) && !Laws.count(E)) || (How != "mine" && OwnAddends.count(E)) || (How == "share" && StepAddends.count(E));
   }
 };
 

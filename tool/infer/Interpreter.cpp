@@ -365,6 +365,15 @@ Value Interpreter::evalRaw(ir::ExprId E) {
           return *Half;
         if (!Whole.replicated())
           return Whole;
+      } else if (ofCall(X.Object)) { // `step().sums.second`
+        const Value Whole = eval(X.Object);
+        if (const Value *Half = half(X.Object, X.Var))
+          return *Half;
+        if (ofTemporary(X.Object))
+          return Whole;
+      } else if (const std::optional<Location> L = named(E); L && !Current.count(*L)) { // of `auto both = step();`
+        if (const Value *Half = half(X.Object, X.Var))
+          return *Half;
       }
     }
     if (std::optional<Location> L = named(E)) {

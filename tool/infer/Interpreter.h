@@ -47,6 +47,8 @@ bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
 /// files.
 bool differsOrChanges(llvm::StringRef Name);
+bool isQuery(llvm::StringRef Name);
+bool ofOptions(const ir::Type &T);
 /// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
 bool holdsNumbers(llvm::StringRef Type);
 /// `T<int>` of the rest of a type's name, `T<int>, D>`.
@@ -174,10 +176,16 @@ private:
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
   std::optional<bool> given(ir::ExprId Condition);
+  bool ofCall(ir::ExprId E) const;
+  bool ofTemporary(ir::ExprId E);
   void begins(ir::VarId V);
   bool leavesStep(ir::StmtId S) const;
   bool leavesLoops(ir::StmtId S, const Loop &Around) const;
   bool sets(ir::StmtId S) const;
+  bool changesAround(ir::StmtId S, int Hops = 4) const;
+  bool setsOptions(ir::StmtId S) const;
+  bool asksFiles(ir::ExprId Condition, int Hops = 4) const;
+  bool agreesHere(ir::StmtId Id, ir::ExprId Condition, const Value &V) const;
   void loopBody(ir::StmtId Id);
   ir::ExprId copied(ir::ExprId E) const;
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
@@ -463,6 +471,9 @@ private:
   void pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) const;
   const std::set<ir::ExprId> &awaitedFiles() const;
   void opensFile(ir::ExprId E);
+  bool onlyAsked(ir::ExprId E) const;
+  bool sameEachStep(ir::ExprId E, int Hops = 6) const;
+  bool polls(ir::ExprId E) const;
 
   // Floats that every rank computes for itself (InterpreterExact.cpp)
   void rounded(const ir::Expr &X, const OperationRow &Row, const Operands &In, Value &Result);
@@ -657,6 +668,7 @@ private:
   mutable std::optional<std::set<ir::VarId>> Hidden;   ///< variables whose address is kept where nothing follows it
   mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
   mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
+  mutable std::optional<std::set<std::string>> Removed;   ///< files that the program removes
   mutable std::map<ir::FuncId, Body> Bodies;
   std::map<ir::StmtId, std::set<ir::VarId>> Rebinds; ///< what is assigned within a branch or loop
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give

@@ -276,6 +276,8 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     if (Candidate.accumulates())
       Batches = &Candidate;
   if (!Batches || !outer(L)) {
+    if (Recording && AddendExpr != None && Addend.reducible())
+      Out.StepAddends.insert(AddendExpr);
     Value Sum = arithmetic(E, "+", Cur, Addend, None, None);
     if (Sum.Kind == Placement::Unknown && Addend.reducible() && AddendExpr != None && numeric(AddendExpr)) {
       demandReplicated(AddendExpr, Addend, "added");

@@ -68,6 +68,72 @@ bool Interpreter::leavesLoops(ir::StmtId S, const Loop &Around) const {
   return Found;
 }
 
+/// Whether `S` changes what is kept beyond it: assigns, counts, puts something into a list, itself or in what it calls.
+bool Interpreter::changesAround(ir::StmtId S, int Hops) const {
+  bool Found = false;
+  std::set<ir::VarId> Within;
+  P.forEachStmt(S, [&](ir::StmtId Child) {
+    if (P.Code.Stmts[Child].Var != None)
+      Within.insert(P.Code.Stmts[Child].Var);
+  });
+  auto Outer = [&](ir::ExprId E) {
+    for (E = P.unconverted(E); E != None;
+         E = P.Code.Exprs[E].Object == None ? None : P.unconverted(P.Code.Exprs[E].Object))
+      if (const ir::Expr &X = P.Code.Exprs[E]; X.Kind == ExprKind::Ref)
+        return Within.count(X.Var) == 0;
+    return true;
+  };
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    const llvm::StringRef Name = llvm::StringRef(X.Name).rsplit("::").second;
+    if (X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--")))
+      Found |= Outer(X.Args[0]);
+    else if (X.Kind == ExprKind::Call && X.Object != None &&
+             llvm::is_contained({"push_back", "emplace_back", "insert", "emplace", "push", "append", "push_front"},
+                                Name))
+      Found |= Outer(X.Object);
+    if (Hops > 0)
+      for (ir::FuncId F : P.bodies(X))
+        Found |= changesAround(P.Code.Functions[F].Body, Hops - 1);
+  });
+  return Found;
+}
+
+/// Whether `S` gives an optimizer other options: `group.options().set_lr(rate)`.
+bool Interpreter::setsOptions(ir::StmtId S) const {
+  bool Found = false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    Found |= X.Kind == ExprKind::Call && X.Object != None && !X.Args.empty() && ofOptions(P.Code.type(X.Object));
+  });
+  return Found;
+}
+
+/// Whether a condition looks at the file system, itself or in what it calls.
+bool Interpreter::asksFiles(ir::ExprId Condition, int Hops) const {
+  bool Asks = false;
+  P.forEachExpr(Condition, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    Asks |= isQuery(X.Name);
+    if (Hops > 0)
+      for (ir::FuncId F : P.bodies(X))
+        P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Inner) { Asks |= asksFiles(Inner, Hops - 1); });
+  });
+  return Asks;
+}
+
+/// Whether ranks that would find different answers, by the clock or in the file system, take the main process's. Of a
+/// folder's entries, each host has its own.
+bool Interpreter::agreesHere(ir::StmtId Id, ir::ExprId Condition, const Value &V) const {
+  if (!V.outside() || FilesDecide || R.reachesBackward(Id))
+    return V.outside();
+  const bool Files = asksFiles(Condition);
+  if (Files && llvm::any_of(Loops, [&](const Loop &L) { return listsFolder(L.Statement); }))
+    return false;
+  const bool Loop = P.Code.Stmts[Id].Kind == StmtKind::Loop;
+  return (!Loop && (leavesStep(Id) || sets(Id) || setsOptions(Id))) || (!Files && changesAround(Id));
+}
+
 /// Whether `S` gives a variable another value.
 bool Interpreter::sets(ir::StmtId S) const {
   bool Found = false;
@@ -185,7 +251,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     exec(*Known ? Then : Else);
     return;
   }
-  bool Agreed = C.outside() && (FilesDecide || R.reachesBackward(Id) || leavesStep(Id) || sets(Id));
+  const bool Agreed = agreesHere(Id, S.Value, C);
   if (Agreed)
     agree(S.Value, C);
   llvm::SaveAndRestore Choice(OutsideChoices, OutsideChoices + (C.outside() && !Agreed));

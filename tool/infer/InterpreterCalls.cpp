@@ -357,6 +357,8 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   Value V = eval(Loss);
   if (V.replicated() && !Ours && R.demonstrates(Loss))
     return;
+  if (V.outside())
+    note("outside-entropy", Loss, V, "goes into the loss and differs between processes");
   Out.Trains = true;
   notWhole("it trains", E);
   if (Divergent > 0)

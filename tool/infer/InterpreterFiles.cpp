@@ -118,6 +118,70 @@ const std::set<ir::ExprId> &Interpreter::awaitedFiles() const {
   return *Awaited;
 }
 
+/// Whether nothing but its state is asked of a stream or file that `E` opens: `if (std::ifstream("stop").good())`.
+bool Interpreter::onlyAsked(ir::ExprId E) const {
+  ir::VarId Name = None;
+  for (const auto &[V, Statement] : R.DeclarationOf)
+    if (ir::ExprId Value = P.Code.Stmts[Statement].Value; Value != None && P.Code.Exprs[Value].Kind != ExprKind::Lambda)
+      P.forEachExpr(Value, [&](ir::ExprId Sub) { Name = Sub == E ? V : Name; });
+  auto Stream = [&](ir::ExprId Of) {
+    Of = Of == None ? None : P.unconverted(Of);
+    return Of != None && (Of == E || (Name != None && P.Code.Exprs[Of].Var == Name));
+  };
+  bool Asked = false, Read = false;
+  for (const ir::Expr &X : P.Code.Exprs) {
+    if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
+      continue;
+    StringRef Called = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
+    if (Stream(X.Object) && !Called.starts_with("~"))
+      (llvm::is_contained({"good", "is_open", "fail", "operator bool", "operator!", "close"}, Called) ? Asked : Read) =
+          true;
+    for (ir::ExprId Arg : X.Args)
+      if (Stream(Arg))
+        (Called == "fclose" ? Asked : Read) = true;
+  }
+  return Asked && !Read;
+}
+
+/// Whether an expression names nothing that a training loop around it makes.
+bool Interpreter::sameEachStep(ir::ExprId E, int Hops) const {
+  bool Same = Hops > 0;
+  P.forEachExpr(E, [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.Vars[X.Var].Global)
+      return;
+    if (P.Code.Vars[X.Var].Param)
+      for (ir::ExprId Given : R.givenTo(X.Var))
+        Same &= Given != None && sameEachStep(Given, Hops - 1);
+    const auto Declared = R.DeclarationOf.find(X.Var);
+    for (const Loop &L : Loops)
+      Same &= !L.Trains || Declared == R.DeclarationOf.end() ||
+              !P.Code.Stmts[L.Statement].Where.contains(P.Code.Stmts[Declared->second].Where);
+  });
+  return Same;
+}
+
+/// Whether `E` opens a file by which somebody else tells the program something while it trains: one that it removes
+/// behind that, or of which it asks in its steps whether it is there. Ranks look at different moments.
+bool Interpreter::polls(ir::ExprId E) const {
+  bool Writes = true;
+  const ir::ExprId Path = opened(P, E, Writes);
+  if (Path == None || Writes)
+    return false;
+  std::set<std::string> Paths;
+  pathsOf(Path, Paths, 6);
+  if (!Removed) {
+    Removed.emplace();
+    for (const ir::Expr &X : P.Code.Exprs)
+      if (X.Kind == ExprKind::Call && X.Args.size() == 1 &&
+          llvm::is_contained({"remove", "std::remove", "unlink", "std::filesystem::remove"}, X.Name))
+        pathsOf(X.Args[0], *Removed, 6);
+  }
+  if (llvm::any_of(Paths, [&](const std::string &Path) { return Removed->count(Path) != 0; }))
+    return true;
+  return llvm::any_of(Loops, [](const Loop &L) { return L.Trains; }) && sameEachStep(Path) && onlyAsked(E);
+}
+
 void Interpreter::opensFile(ir::ExprId E) {
   if (!awaitedFiles().count(E))
     return;

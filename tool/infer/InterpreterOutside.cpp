@@ -30,10 +30,11 @@ static bool isOutside(StringRef Name) {
 }
 
 /// What the file system tells: another process may have changed it since.
-static bool isQuery(StringRef Name) {
+bool isQuery(StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Cases("std::filesystem::exists", "std::filesystem::is_directory", "std::filesystem::is_regular_file", true)
       .Cases("std::filesystem::is_empty", "std::filesystem::file_size", "access", "stat", true)
+      .Case("std::filesystem::last_write_time", true)
       .Default(false);
 }
 
@@ -54,6 +55,12 @@ static bool makesFolder(StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Cases("mkdir", "std::filesystem::create_directory", "std::filesystem::create_directories", true)
       .Default(false);
+}
+
+/// Options of an optimizer or a loader, which all ranks set alike.
+bool ofOptions(const ir::Type &T) {
+  StringRef Name = T.Name;
+  return Name.contains("Options") && (Name.contains("torch::optim::") || Name.contains("torch::data::"));
 }
 
 bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changes(Name) || makesFolder(Name); }
@@ -317,6 +324,12 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   }
   if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Binary)
     ofOneProcess(E, X);
+  const bool Reads = (Name == "popen" || Name == "_popen") && X.Args.size() > 1 &&
+                     StringRef(P.Code.Exprs[P.unconverted(X.Args[1])].Name).contains('r');
+  if (Reads || polls(E)) {
+    V.Equal = Strength::Outside;
+    return;
+  }
   if (X.Kind == ExprKind::Literal && (Name.contains("/dev/urandom") || Name.contains("/dev/random")))
     V.Equal = Strength::Outside;
   bool Stream = X.Kind == ExprKind::Ref && P.Code.type(E).Kind == ir::TypeKind::FileStream;
@@ -360,14 +373,18 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   for (ir::ExprId Arg : X.Args) {
     if (Arg == None || !Last[Arg].outside())
       continue;
-    if (Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name))
+    if (X.Kind == ExprKind::Call && X.Object != None && ofOptions(P.Code.type(X.Object)))
+      agree(Arg, Last[Arg]);
+    else if (Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name))
       agree(Arg, Last[Arg]);
     else
       Any = true;
   }
   if (Any)
     writesOutside(X), readsOutside(X);
-  if (Any && V.replicated() && X.Kind != ExprKind::Assign)
+  const bool Loss = P.Code.type(E).Kind == ir::TypeKind::Tensor &&
+                    (V.Kind == Placement::Mean || V.Kind == Placement::Partial || V.Kind == Placement::Sharded);
+  if (Any && (V.replicated() || Loss) && X.Kind != ExprKind::Assign)
     V.Equal = Strength::Outside;
 }
 

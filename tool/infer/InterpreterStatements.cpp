@@ -240,6 +240,25 @@ ir::ExprId Interpreter::copied(ir::ExprId E) const {
   }
 }
 
+/// Whether an expression is a member, or a member's, of what a call gives.
+bool Interpreter::ofCall(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind != ExprKind::Field || X.Object == None)
+    return false;
+  const ExprKind Of = P.Code.Exprs[P.unconverted(X.Object)].Kind;
+  return Of == ExprKind::Call || Of == ExprKind::Construct || ofCall(X.Object);
+}
+
+/// Whether an expression is a member of what a call gives by value, `step(batch).first`: it has no place of its own.
+bool Interpreter::ofTemporary(ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind != ExprKind::Field || X.Object == None)
+    return false;
+  const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+  const bool Made = (Of.Kind == ExprKind::Call || Of.Kind == ExprKind::Construct) && Of.Var == None;
+  return (Made && !lvalue(X.Object)) || ofTemporary(X.Object);
+}
+
 /// A variable is declared here.
 void Interpreter::begins(ir::VarId V) {
   Depths[V] = Depth;
@@ -270,7 +289,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (T.Reference) {
     if (isInput(Init))
       readsInput(Init);
-    if (std::optional<Location> L = lvalue(Init)) {
+    if (std::optional<Location> L = lvalue(Init); L && !ofTemporary(Init)) {
       Value Named = eval(Init);
       if (itemOfRows(Init)) { // `auto& first = batch[0]`
         Current[Location{V, {}}] = Named;
@@ -297,7 +316,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
     keepsNames(V, Init);
   // A tensor is a reference: what is written into its copy is written into it.
   if (ir::ExprId From = copied(Init); T.Kind == TypeKind::Tensor && From != None)
-    if (std::optional<Location> L = lvalue(From); L && L->Root != V && !itemOfRows(From)) {
+    if (std::optional<Location> L = lvalue(From); L && L->Root != V && !itemOfRows(From) && !ofTemporary(From)) {
       eval(Init);
       Alias[V] = *L;
       Copies[V] = Init;
@@ -417,7 +436,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
       bool Outside = std::exchange(LoopCondition, true);
       Value C = eval(S.Value);
       LoopCondition = Outside;
-      if (Loops.back().Trains || FilesDecide)
+      if (Loops.back().Trains || agreesHere(Loops.back().Statement, S.Value, C))
         agree(S.Value, C);
       if (Loops.back().Trains || MetUnder.count(S.Value)) {
         agreeOnChoice(S.Value, C);

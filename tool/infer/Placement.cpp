@@ -108,6 +108,8 @@ Value join(const Value &A, const Value &B) {
   if (A.same(B))
     return agreed(A, B);
   Value V = A.Kind == B.Kind ? agreed(joinPlacements(A, B), B) : joinPlacements(A, B);
+  if (V.replicated() && (A.outside() || B.outside()))
+    V.Equal = Strength::Outside;
   V.Nothing = A.Nothing && B.Nothing;
   V.MayLack = A.MayLack || B.MayLack || A.Nothing != B.Nothing;
   addFuncs(V, A);

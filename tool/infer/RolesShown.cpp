@@ -122,7 +122,7 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
     });
   };
   Look(Loss);
-  return !Trains && llvm::all_of(Vars, [&](ir::VarId V) { return onlyLookedAt(V); });
+  return !Trains && llvm::all_of(Vars, [&](ir::VarId V) { return !isTensors(P.Code.typeOf(V)) || onlyLookedAt(V); });
 }
 
 } // namespace migrate

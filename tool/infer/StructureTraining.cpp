@@ -140,10 +140,12 @@ void Deriver::metrics() {
   for (const auto &[E, How] : coercions()) {
     if (!keepsWhole(How) && F.ambiguous(E, How)) {
       Fact A = factAt("ambiguous-placement", "place", E);
-      A.Texts["what"] =
-          "needs `" + How + "` on one path, and is " +
-          (F.SumAddends.count(E) && !F.WholeAddends.count(E) ? "a sum over several steps" : "equal on all ranks") +
-          " on another";
+      A.Texts["what"] = "needs `" + How + "` on one path, and is " +
+                        (F.WholeAddends.count(E)  ? "equal on all ranks"
+                         : F.SumAddends.count(E)  ? "a sum over several steps"
+                         : F.StepAddends.count(E) ? "added up within one step"
+                                                  : "equal on all ranks") +
+                        " on another";
       Out.add(std::move(A));
       continue;
     }
