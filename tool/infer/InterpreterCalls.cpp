@@ -470,8 +470,6 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
                 ? Value::of(Placement::Replicated, Arg)
                 : V;
       }
-      if (V.Kind == Placement::Own || Result.Kind == Placement::Own)
-        notWhole("it collects values of its batches", E);
       if (Outlives) {
         notWhole("it collects values of its batches", E);
         if (V.reducible() && numeric(Arg))

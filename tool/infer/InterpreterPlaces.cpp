@@ -556,6 +556,10 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   const bool InStep = !L && Within && V.Kind == Placement::Sharded && ofThisStep(To); // `x.slice(1, 0, 2) = y`
   if (InStep && intoWhole(E, To))
     return V;
+  if (!L && Within && V.Kind == Placement::Own && ofThisStep(To)) { // of one rank's batch
+    write({partOfVar(To).first, {}}, V, None);
+    return V;
+  }
   if (!InStep && (astray(L) || (Within && behindNames(*L)))) {
     elsewhere(E, From, V, /*Changes=*/false);
     if (V.reducible() && From != None && P.Code.type(From).number()) // it has been brought together there
