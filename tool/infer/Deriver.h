@@ -40,7 +40,9 @@ private:
   bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;
-  bool preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const;
+  bool writesParameters(ir::StmtId S, ObjectId Model) const;
+  bool madeApart(ir::ExprId A, ir::ExprId B) const;
+  bool preparedBehind(ir::StmtId S, ir::ExprId Moved, ir::FuncId Fn) const;
   bool runs(ir::StmtId S, ObjectId Model) const;
   void batches();
 

@@ -207,11 +207,65 @@ bool Deriver::runs(ir::StmtId S, ObjectId Model) const {
   return Found;
 }
 
+/// Whether a statement writes into a model's parameters, `model->weight.mul_(x)`, itself or in what it gives the model
+/// to: where they lie, and which generator draws for them, is meant as it stands.
+bool Deriver::writesParameters(ir::StmtId S, ObjectId Model) const {
+  auto Writes = [&](const ir::Expr &X) {
+    const StringRef Name = StringRef(X.Name).rsplit("::").second;
+    if (X.Kind == ExprKind::Assign)
+      return X.Name != "=" && R.ofModel(X.Args[0]);
+    if (X.Kind != ExprKind::Call)
+      return false;
+    if (StringRef(X.Name).contains("nn::init::"))
+      return !X.Args.empty() && X.Args[0] != None && R.ofModel(X.Args[0]);
+    return Name.ends_with("_") && Name != "requires_grad_" && X.Object != None && R.ofModel(X.Object);
+  };
+  bool Found = false;
+  if (!touches(S, {Model}))
+    return false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    Found |= Writes(X);
+    const bool Given = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+      return Arg != None && R.object(Arg) == Model && P.Code.type(Arg).Kind == TypeKind::Module;
+    });
+    if (X.Kind == ExprKind::Call && Given)
+      for (ir::FuncId Fn : P.bodies(X))
+        P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId Inner) { Found |= Writes(expr(Inner)); });
+  });
+  return Found;
+}
+
+/// Whether two names are of objects that were made one by one, whatever both are given to.
+bool Deriver::madeApart(ir::ExprId A, ir::ExprId B) const {
+  auto Made = [&](ir::ExprId E) { // the variable that it was made into
+    const ir::Expr &X = expr(P.unconverted(E));
+    if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.typeOf(X.Var).Reference)
+      return None;
+    const auto Declared = R.DeclarationOf.find(X.Var);
+    const ir::ExprId Value = Declared == R.DeclarationOf.end() ? None : P.Code.Stmts[Declared->second].Value;
+    bool Copies = Value == None;
+    if (Value != None)
+      P.forEachExpr(Value, [&](ir::ExprId Sub) {
+        Copies |= expr(Sub).Kind == ExprKind::Ref && P.Code.type(Sub).Kind == TypeKind::Module;
+      });
+    return Copies ? None : X.Var;
+  };
+  const ir::VarId OfA = Made(A), OfB = Made(B);
+  return OfA != None && OfB != None && OfA != OfB;
+}
+
 /// Whether `prepare` follows on a model's move wherever that stands: not if it is moved to and fro in each epoch, nor
 /// if its optimizer is made under a condition.
-bool Deriver::preparedBehind(ir::StmtId S, ObjectId Model, ir::FuncId Fn) const {
+bool Deriver::preparedBehind(ir::StmtId S, ir::ExprId Moved, ir::FuncId Fn) const {
+  const ObjectId Model = R.object(Moved);
   bool Here = false, Behind = false;
   for (const OptimizerRole &O : R.Optimizers) {
+    if (llvm::any_of(O.Models, [&](ir::ExprId M) { return R.object(M) == Model; }) &&
+        llvm::all_of(O.Models, [&](ir::ExprId M) { return R.object(M) != Model || madeApart(M, Moved); })) {
+      Here = true; // another model that is given to the same class
+      continue;
+    }
     if (O.Function != Fn || llvm::none_of(O.Models, [&](ir::ExprId M) { return R.object(M) == Model; }))
       continue;
     Here = true;
@@ -265,13 +319,14 @@ void Deriver::models() {
       if (auto Parent = R.ParentOf.find(S);
           Parent == R.ParentOf.end() || P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
         return;
-      if (!preparedBehind(S, R.object(Call.Object), Fn))
+      if (!preparedBehind(S, Call.Object, Fn))
         return;
       // It is run before `prepare`, which stands behind all that is done with it.
       const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
       auto Next = llvm::find(Block, S);
-      if (std::any_of(Next, Block.begin() + firstTraining(Block, Next - Block.begin()),
-                      [&](ir::StmtId Other) { return runs(Other, R.object(Call.Object)); }))
+      if (std::any_of(Next, Block.begin() + firstTraining(Block, Next - Block.begin()), [&](ir::StmtId Other) {
+            return runs(Other, R.object(Call.Object)) || writesParameters(Other, R.object(Call.Object));
+          }))
         return;
       Fact M = fact("model-move", Fn);
       M.Nodes["statement"] = X.Where;
