@@ -37,6 +37,7 @@ private:
   void chooseTaughtDevices();
   void chooseIndexed();
   bool integerLiteral(ir::ExprId E) const;
+  bool namesDevice(ir::ExprId Text) const;
   bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;

@@ -168,8 +168,15 @@ void Deriver::chooseTaughtDevices() {
   }
 }
 
-/// GPUs that are named by their number where no variable holds them, `x.to("cuda:0")`, or one of namespace scope does:
-/// every rank would take that one.
+/// Whether a text names a device that isn't known here, or a GPU by its number.
+bool Deriver::namesDevice(ir::ExprId Text) const {
+  const ir::Expr &X = expr(Text);
+  return P.Code.type(Text).Kind == TypeKind::String &&
+         (X.Kind != ExprKind::Literal || StringRef(X.Name).starts_with("cuda:"));
+}
+
+/// GPUs that are named by their number where no variable holds them, `x.to("cuda:0")`, `Buffer(torch::Device(name))`,
+/// or one of namespace scope does: every rank would take that one.
 void Deriver::chooseIndexed() {
   std::set<ir::ExprId> Done;
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
@@ -185,6 +192,7 @@ void Deriver::chooseIndexed() {
     if (Fn == None || Done.count(E) || !F.Reached.count(Fn))
       continue;
     ir::Range Value;
+    bool Whole = false; // a device already
     StringRef Name = X.Name;
     bool Makes = X.Kind == ExprKind::Construct && P.Code.type(E).Kind == TypeKind::Device;
     bool Option = X.Kind == ExprKind::Call && (Name == "c10::TensorOptions::device" || Name == "at::device");
@@ -192,6 +200,13 @@ void Deriver::chooseIndexed() {
         integerLiteral(X.Args[1])) {
       Value = expr(X.Args[0]).Where;
       Value.End = expr(X.Args[1]).Where.End;
+    } else if (ir::ExprId Text = Makes && X.Args.size() == 1 ? P.unconverted(X.Args[0]) : None;
+               Text != None && namesDevice(Text)) { // `torch::Device(config.device)`
+      Value = expr(X.Args[0]).Where;
+      if (Known.count({Value.File, Value.Begin}) == 0 && X.Where.Begin < Value.Begin) {
+        Value = X.Where;
+        Whole = true;
+      }
     } else if (X.Kind == ExprKind::Call && !Option) {
       bool Moves = Name == "at::Tensor::to" || Name == "torch::nn::Module::to";
       if (Moves && !X.Args.empty() && X.Args[0] != None && expr(X.Args[0]).Kind == ExprKind::Literal &&
@@ -200,7 +215,7 @@ void Deriver::chooseIndexed() {
     }
     if (!Value.valid() || !Known.insert({Value.File, Value.Begin}).second)
       continue;
-    Fact D = fact("device-indexed", Fn);
+    Fact D = fact(Whole ? "device-chosen" : "device-indexed", Fn);
     D.Nodes["value"] = Value;
     if (inInitializer(E))
       useTemporaryHandle(D);
