@@ -7,16 +7,26 @@
 #include <accelerate/accelerator.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <atomic>
+
 #include "collectives_impl.h"
+#include "graph.h"
 #include "state.h"
 
 namespace accelerate::detail {
 namespace {
 
+/// Set on this thread, read on those of the autograd engine.
+std::atomic<bool> no_part = false;
+
 at::Tensor summed(const at::Tensor& x, const char* name) {
   std::vector<at::Tensor> sum{x};
   sum_tensors(sum, name);
   return sum[0];
+}
+
+at::Tensor summed_gradient(const at::Tensor& gradient, const char* name) {
+  return summed(no_part ? at::zeros_like(gradient) : gradient, name);
 }
 
 struct AllReduce : torch::autograd::Function<AllReduce> {
@@ -25,7 +35,7 @@ struct AllReduce : torch::autograd::Function<AllReduce> {
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
                                                  const torch::autograd::variable_list& gradients) {
-    return {summed(gradients[0], "all_reduce()'s gradient")};
+    return {summed_gradient(gradients[0], "all_reduce()'s gradient")};
   }
 };
 
@@ -41,7 +51,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
-    const at::Tensor whole = summed(gradients[0], "all_gather()'s gradient");
+    const at::Tensor whole = summed_gradient(gradients[0], "all_gather()'s gradient");
     const int64_t count = context->saved_data["count"].toInt();
     const int64_t local = context->saved_data["local"].toInt();
     const at::Tensor mine = whole.narrow(0, context->saved_data["begin"].toInt(), count);
@@ -57,6 +67,18 @@ struct AllGather : torch::autograd::Function<AllGather> {
 };
 
 }  // namespace
+
+bool meets_ranks(const at::Tensor& loss) {
+  bool meets = false;
+  visit_nodes(loss, [&](const torch::autograd::Node& node) {
+    meets |= dynamic_cast<const torch::autograd::CppNode<AllReduce>*>(&node) != nullptr ||
+             dynamic_cast<const torch::autograd::CppNode<AllGather>*>(&node) != nullptr;
+  });
+  return meets;
+}
+
+NoPart::NoPart() { no_part = true; }
+NoPart::~NoPart() { no_part = false; }
 
 torch::Tensor all_reduce(const torch::Tensor& x) {
   if (alone()) {

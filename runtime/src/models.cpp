@@ -415,6 +415,31 @@ bool Models::synced(const Model& model) {
                       [&](const at::Tensor& x) { return control.unsynced.count(x.unsafeGetTensorImpl()) > 0; });
 }
 
+namespace {
+
+/// While it lives, what the graph behind a loss gives its leaves is replaced by zeros.
+class ZeroGradients {
+ public:
+  explicit ZeroGradients(const at::Tensor& loss) {
+    visit_leaves(loss, [this](at::Tensor leaf) {
+      const auto hook = leaf.register_hook([](const at::Tensor& gradient) { return at::zeros_like(gradient); });
+      hooks_.emplace_back(leaf, hook);
+    });
+  }
+  ~ZeroGradients() {
+    for (const auto& [leaf, hook] : hooks_) {
+      leaf.remove_hook(hook);
+    }
+  }
+  ZeroGradients(const ZeroGradients&) = delete;
+  ZeroGradients& operator=(const ZeroGradients&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, unsigned>> hooks_;
+};
+
+}  // namespace
+
 void Models::backward(Group& group, const torch::Tensor& loss, double coefficient, bool local,
                       const BackwardArguments& arguments) {
   group.require(kBackward);
@@ -500,8 +525,14 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
     }
     std::function<void()> pass = [&] {
       if (coefficient == 0 && !at::isfinite(loss.detach()).all().item<bool>()) {
-        // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph.
-        send_zeros(reached, roots);
+        // Zero times not-a-number isn't zero: this rank sends zeros without asking the graph, unless others wait in it.
+        if (meets_ranks(loss)) {
+          const ZeroGradients zeros(loss);
+          const NoPart none;
+          run(gradient);
+        } else {
+          send_zeros(reached, roots);
+        }
       } else {
         run(gradient);
       }

@@ -339,6 +339,7 @@ private:
   Value asManyRows(ir::ExprId E, const Operands &In, const Dimensions &Dims);
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value misshapen(ir::ExprId E, const Value &Rows);
+  std::vector<ir::ExprId> spelledOut(std::vector<ir::ExprId> Given) const;
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   bool countsRows(ir::ExprId E, int Hops = 4);
   int braces(ir::ExprId Data) const;

@@ -94,7 +94,7 @@ Interpreter::Dimensions Interpreter::dimensions(const OperationRow &Row, const A
       D.Known = Candidate.Default;
       return D;
     }
-    for (ir::ExprId Item : It->second)
+    for (ir::ExprId Item : spelledOut(It->second))
       if (auto N = dimension(Item, Tensor))
         D.Known.push_back(*N);
       else

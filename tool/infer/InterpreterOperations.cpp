@@ -155,6 +155,14 @@ void Interpreter::ofItsStep(llvm::ArrayRef<Value> Operands, Value &Result) {
     Result = Value::unknown("is made of an earlier step's rows", Result.Source);
 }
 
+/// Whether a layer computes with parameters of its own: what costs time.
+static bool hasParameters(StringRef Forward) {
+  StringRef Class = Forward.drop_back(strlen("::forward")).rsplit("::").second;
+  return llvm::any_of(llvm::ArrayRef<const char *>({"Linear", "Bilinear", "Conv", "LSTM", "GRU", "RNN", "Multihead",
+                                                    "Transformer", "Embedding"}),
+                      [&](const char *Kind) { return Class.starts_with(Kind); });
+}
+
 Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
   std::vector<ir::ExprId> Given = In.Maker != None || In.Exprs.empty() || X.Object == None
                                       ? In.Exprs
@@ -166,6 +174,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   Arguments Args = arguments(Row, Given);
   const std::vector<Value> &Values = In.Values;
   const Value &First = In.Tensors.empty() ? Values[0] : In.Tensors[0];
+  if (In.Maker != None && Recording && First.AllRows && First.replicated() && trainsHere() && hasParameters(X.Name))
+    Out.WholeLayers.try_emplace(Frames.back().Function, E);
   Value Result = First;
   Result.Batch = None;
   Result.Iterator = false;
@@ -268,7 +278,9 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (Dims.Unknown && Local)
       return Value::unknown("runs over dimensions that aren't known here (`" + X.Name + "`)", E);
     bool OverBatch = Dims.All;
-    if (Dims.All)
+    if (Dims.Unknown)
+      Result.forgetRank();
+    else if (Dims.All)
       Result.setRank(0);
     else
       Result = over(First, Dims.Known, keeps(P, Args), OverBatch, E, X.Name);
@@ -400,8 +412,10 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Local ? Value::unknown("permutes the batch's dimension in a way that isn't followed", E) : Result;
     return permuted(Result, Dims.Known, E);
   case Operation::Unsqueeze:
-    if (Dims.Known.empty())
+    if (Dims.Known.empty()) {
+      Result.addToRank(1);
       return Local ? Value::unknown("runs along a dimension that isn't known here (`" + X.Name + "`)", E) : Result;
+    }
     return unsqueezed(Result, Dims.Known[0], E);
   case Operation::Squeeze:
     if (Dims.All && Dims.Known.empty() && P.Code.type(E).Kind == TypeKind::Tensor)
@@ -410,13 +424,17 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
                                  : squeezed(Result, Dims.Known, E);
   case Operation::Flatten: {
     std::optional<int64_t> From = number(Row, Args, "start"), To = number(Row, Args, "end");
-    if (!From || !To)
+    if (!From || !To) {
+      Result.forgetRank();
       return Local ? Value::unknown("flattens dimensions that aren't known here", E) : Result;
+    }
     return flattened(Result, *From, *To, E);
   }
   case Operation::Unflatten:
-    if (Dims.Known.empty())
+    if (Dims.Known.empty()) {
+      Result.forgetRank();
       return Local ? Value::unknown("cuts a dimension that isn't known here", E) : Result;
+    }
     return unflattened(Result, Dims.Known[0], Args.count("sizes") ? Args["sizes"].size() : 0, E);
   case Operation::Expand:
     return expanded(E, In, Args);

@@ -175,6 +175,19 @@ Value Interpreter::misshapen(ir::ExprId E, const Value &Rows) {
   return Value::unknown(What, E);
 }
 
+/// The sizes of a shape, or the dimensions, that a constant list names: `const std::vector<int64_t> shape = {-1, 8};`.
+std::vector<ir::ExprId> Interpreter::spelledOut(std::vector<ir::ExprId> Given) const {
+  const auto Named = Given.size() == 1 ? R.Init.find(P.Code.Exprs[P.unconverted(Given[0])].Var) : R.Init.end();
+  if (Named == R.Init.end())
+    return Given;
+  const ir::Type &T = P.Code.typeOf(Named->first);
+  if (T.number() || T.Kind == TypeKind::Tensor || !(T.Const || StringRef(T.Name).contains("ExpandingArray")))
+    return Given;
+  Given.clear();
+  collectItems(P, P.unconverted(Named->second), Given);
+  return Given;
+}
+
 Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args) {
   Value Result = In.Tensors[0];
   bool Local = Result.Kind == Placement::Sharded;
@@ -191,15 +204,7 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
       return Like;
     return misshapen(E, In.Tensors[0]);
   }
-  std::vector<ir::ExprId> Shape = Args["shape"];
-  // `const std::vector<int64_t> shape = {-1, 8};`
-  if (Shape.size() == 1)
-    if (auto Named = R.Init.find(P.Code.Exprs[P.unconverted(Shape[0])].Var); Named != R.Init.end())
-      if (const ir::Type &T = P.Code.typeOf(Named->first);
-          !T.number() && (T.Const || StringRef(T.Name).contains("ExpandingArray"))) {
-        Shape.clear();
-        collectItems(P, P.unconverted(Named->second), Shape);
-      }
+  const std::vector<ir::ExprId> Shape = spelledOut(Args["shape"]);
   // Another tensor's sizes, or a list of them: how many dimensions it has isn't known.
   const bool Whole = Shape.size() == 1 && !P.Code.type(Shape[0]).number();
   if (!Local) {
@@ -353,6 +358,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
       Shape = arguments(*Made, Inner.Args)["size"];
   }
 
+  Shape = spelledOut(std::move(Shape));
   Value Result = Value::of(Placement::Replicated, E);
   // `{rows, longest}` of sizes that are known one by one.
   auto Known = [&](size_t I) {
@@ -380,7 +386,7 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     int Extents = 0;
     for (size_t I = 0; I != Shape.size(); ++I) {
       Value V = eval(Shape[I]);
-      bool Sizes = P.Code.type(Shape[I]).Kind == TypeKind::Container;
+      const bool Sizes = !P.Code.type(Shape[I]).number();
       if (ir::ExprId Each = I == 0 && !Sizes && V.Kind == Placement::Partial ? forEachOfRows(Shape[0], Rows) : None;
           Each != None && Result.Kind != Placement::Unknown) {
         ++Extents;

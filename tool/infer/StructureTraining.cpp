@@ -305,10 +305,17 @@ void Deriver::refusals() {
     N.Nodes["place"] = expr(F.Backwards.begin()->first).Where;
     Out.add(std::move(N));
   }
+  auto NotShared = [&](ir::ExprId E, const char *What) {
+    Fact N = factAt("not-shared", "place", E);
+    N.Texts["what"] = What;
+    Out.add(std::move(N));
+  };
   if (Shared) // one training of several
     for (const auto &[E, Steps] : F.WholeBackwards)
       if (!F.SharedSteps.count(Steps))
-        Out.add(factAt("not-shared", "place", E));
+        NotShared(E, "this training isn't shared out");
+  for (const auto &[Fn, E] : F.WholeLayers)
+    NotShared(E, "this layer gets all rows of a batch, which are brought together in front of it");
 }
 
 } // namespace migrate
