@@ -202,6 +202,22 @@ const Value *Interpreter::half(ir::ExprId E, ir::VarId Field) const {
   return Of && Of->size() == 2 ? &(*Of)[Name == "second"] : nullptr;
 }
 
+/// A number of an item that was put into a list with others, of which it isn't followed which is what: `{7, loss}`. One
+/// that can't be a mean is a constant beside one; beside a sum it may be a count, too.
+std::optional<Value> Interpreter::ofItem(ir::ExprId E, const Location &L) {
+  const TypeKind Kind = P.Code.type(E).Kind;
+  const bool Whole =
+      Kind == TypeKind::Integer || Kind == TypeKind::Bool || Kind == TypeKind::Enum || Kind == TypeKind::String;
+  if (!Whole || L.Path.size() != 1 || !R.isOneOfList(L.Root))
+    return std::nullopt;
+  const Value Item = read(L, E);
+  if (Item.Kind == Placement::Mean)
+    return Value::of(Placement::Replicated, E);
+  if (Item.Kind == Placement::Partial)
+    return Value::unknown("is one of several numbers that were put into a list together", E);
+  return std::nullopt;
+}
+
 /// Remembers of what a pair or tuple is made.
 void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
   bool Makes = X.Kind == ExprKind::Construct || X.Kind == ExprKind::List || X.Name == "std::make_pair" ||
@@ -374,6 +390,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       } else if (const std::optional<Location> L = named(E); L && !Current.count(*L)) { // of `auto both = step();`
         if (const Value *Half = half(X.Object, X.Var))
           return *Half;
+        if (std::optional<Value> Told = ofItem(E, *L))
+          return *Told;
       }
     }
     if (std::optional<Location> L = named(E)) {

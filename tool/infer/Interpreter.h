@@ -217,6 +217,7 @@ private:
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
   const std::vector<Value> *partsOf(ir::ExprId E) const;
   const Value *half(ir::ExprId E, ir::VarId Field) const;
+  std::optional<Value> ofItem(ir::ExprId E, const Location &L);
   void makeParts(ir::ExprId E, const ir::Expr &X);
   ir::ExprId assignedBy(const Location &L) const;
   ir::ExprId behindCommas(ir::ExprId E) const;

@@ -189,6 +189,10 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     Windows.insert(Part);
     return Part;
   }
+  // `x.sum(dims)`, which may be the rows
+  const bool Held = Items.empty() && Operands.size() > 1 && P.Code.type(Operands[1]).Kind == TypeKind::Container;
+  if (Kind == Reduced && Held)
+    return 0;
   if (Kind == Reduced)
     return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
   if (Name == "select" && Dim(0) && *Dim(0) > 0) // the same of all rows
