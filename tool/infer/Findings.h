@@ -77,7 +77,8 @@ struct Findings {
     bool Sums = How != "mine" && How != "share"; // `share` is also what a constant needs beside a part of a sum
     // Calls that draw for what is whole are told so.
     return WholeAddends.count(E) || (Bounds.count(E) && WholeHere.count(E)) || (!Sums && SumAddends.count(E)) ||
-           (Sums && WholeHere.count(E) && !Laws.count(E)) || (How != "mine" && OwnAddends.count(E)) || (How == "share" && StepAddends.count(E));
+           (Sums && WholeHere.count(E) && !Laws.count(E)) || (How != "mine" && OwnAddends.count(E)) ||
+           (How == "share" && StepAddends.count(E));
   }
 };
 

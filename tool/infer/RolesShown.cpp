@@ -110,15 +110,11 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
       Trains |= (P.Code.Vars[X.Var].Global && !T.Const) || Models.count(find(X.Var)) != 0 || (Field && !Plain);
       for (ir::ExprId Source : sourcesOf(X.Var))
         Look(Source);
-      for (ir::ExprId Other = 0; Other != P.Code.Exprs.size(); ++Other) {
-        const ir::Expr &Y = P.Code.Exprs[Other];
+      for (const ir::Expr &Y : P.Code.Exprs) // `sum += loss`, too
         if (Y.Kind == ExprKind::Assign && P.Code.Exprs[P.unconverted(Y.Args[0])].Var == X.Var)
           Look(Y.Args[1]);
-      }
       for (ir::ExprId Arg : givenTo(X.Var))
         Look(Arg);
-      if (auto It = Init.find(X.Var); It != Init.end())
-        Look(It->second);
     });
   };
   Look(Loss);
