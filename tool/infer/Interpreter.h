@@ -341,6 +341,9 @@ private:
   Value lookedUp(ir::ExprId E, const ir::Expr &X, const Operands &In, const Dimensions &Dims);
   Value misshapen(ir::ExprId E, const Value &Rows);
   std::vector<ir::ExprId> spelledOut(std::vector<ir::ExprId> Given) const;
+  std::optional<int64_t> featuresMade(ir::ExprId Layer) const;
+  std::optional<int64_t> featuresOf(ir::ExprId E, int Hops);
+  bool joinsRows(ir::ExprId E, const Value &Of, const std::vector<ir::ExprId> &Shape);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   bool countsRows(ir::ExprId E, int Hops = 4);
   int braces(ir::ExprId Data) const;
@@ -409,7 +412,9 @@ private:
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
   std::string calledAs(const ir::Expr &X) const;
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
+  std::vector<ir::ExprId> batchSizes() const;
   bool isBatchSize(ir::ExprId E) const;
+  bool asManyAsBatch(uint32_t Rows) const;
   void backward(ir::ExprId E, const ir::Expr &X);
 
   // Functions that training passes by (InterpreterApart.cpp)

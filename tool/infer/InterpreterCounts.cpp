@@ -71,8 +71,10 @@ uint32_t Interpreter::ownRowsName(ir::ExprId E) {
 
 uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
   if (std::optional<int64_t> N = integer(Count))
-    return *N < 0               ? 0
-           : *N == 1            ? NoRows
+    return *N < 0    ? 0
+           : *N == 1 ? NoRows
+           : P.Code.Exprs[P.unconverted(Count)].Kind == ExprKind::Literal && isBatchSize(Count)
+               ? counted(named("b:" + std::to_string(*N)), *N) // may be a number of features by chance
            : isBatchSize(Count) ? BatchRows
                                 : *Exactly.insert(toldBy(named("n:" + std::to_string(*N)), Count)).first;
   // `x.size(0)`: the rows of x.
@@ -228,34 +230,46 @@ ir::ExprId Interpreter::cutNamed(ir::ExprId E, uint32_t Rows) const {
   return None;
 }
 
-/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
-bool Interpreter::isBatchSize(ir::ExprId E) const {
-  const ir::Expr *X = &P.Code.Exprs[P.unconverted(E)];
+/// The numbers and names in what a loader is made with behind its data: its batch size is among them.
+std::vector<ir::ExprId> Interpreter::batchSizes() const {
+  std::vector<ir::ExprId> Sizes;
   for (const auto &[Object, Role] : R.Loaders)
     for (ir::ExprId Made : Role.Made)
-      for (size_t I = P.Code.Exprs[Made].Args.size() > 1; I < P.Code.Exprs[Made].Args.size(); ++I) { // behind its data
-        bool Same = false;
+      for (size_t I = P.Code.Exprs[Made].Args.size() > 1; I < P.Code.Exprs[Made].Args.size(); ++I) {
         std::set<ir::ExprId> Others; // `options.workers(2)`
         P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
           const ir::Expr &Y = P.Code.Exprs[Sub];
-          if (StringRef Called = StringRef(Y.Name).rsplit("::").second;
-              Y.Kind == ExprKind::Call && llvm::is_contained({"workers", "max_jobs", "timeout"}, Called))
+          if (Y.Kind == ExprKind::Call &&
+              llvm::is_contained({"workers", "max_jobs", "timeout"}, StringRef(Y.Name).rsplit("::").second))
             for (ir::ExprId Number : Y.Args)
               P.forEachExpr(Number, [&](ir::ExprId Part) { Others.insert(Part); });
         });
         P.forEachExpr(P.Code.Exprs[Made].Args[I], [&](ir::ExprId Sub) {
-          if (Others.count(Sub))
-            return;
-          const ir::Expr &Y = P.Code.Exprs[Sub];
-          if (X->Kind == ExprKind::Ref || X->Kind == ExprKind::Field)
-            Same |= (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var == X->Var;
-          else if (X->Kind == ExprKind::Literal)
-            Same |= Y.Kind == ExprKind::Literal && Y.Name == X->Name && P.Code.type(Sub).Kind == TypeKind::Integer;
+          const ExprKind Kind = P.Code.Exprs[Sub].Kind;
+          const bool Literal = Kind == ExprKind::Literal && P.Code.type(Sub).Kind == TypeKind::Integer;
+          if (!Others.count(Sub) && (Literal || Kind == ExprKind::Ref || Kind == ExprKind::Field))
+            Sizes.push_back(Sub);
         });
-        if (Same)
-          return true;
       }
-  return false;
+  return Sizes;
+}
+
+/// Whether `E` is the number that a loader was given as its batch size: the same variable, or the same literal.
+bool Interpreter::isBatchSize(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  const bool Named = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field;
+  return (Named || X.Kind == ExprKind::Literal) && llvm::any_of(batchSizes(), [&](ir::ExprId Size) {
+           const ir::Expr &Y = P.Code.Exprs[Size];
+           return Named ? Y.Kind != ExprKind::Literal && Y.Var == X.Var
+                        : Y.Kind == ExprKind::Literal && Y.Name == X.Name;
+         });
+}
+
+/// Whether so many rows, written as a number, are as many as a loader was told to put in a batch.
+bool Interpreter::asManyAsBatch(uint32_t Rows) const {
+  const auto Count = RowCounts.find(Rows);
+  return Count != RowCounts.end() &&
+         llvm::any_of(batchSizes(), [&](ir::ExprId Size) { return integer(Size) == Count->second; });
 }
 
 /// Whether a size is this rank's number of rows, or a multiple of it: `x.size(0) * x.size(1)`.

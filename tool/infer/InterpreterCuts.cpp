@@ -359,12 +359,17 @@ void Interpreter::ownRows(size_t Compares, bool Beside, const std::vector<ir::Ex
     }
     if (V.Trained) { // what a model made of as many rows, `critic(maker(noise))`
       bool Aligned = I < Compares || (Beside && V.Rank >= 0 && V.Rank == Local.Rank && !isParameter(Operands[I]));
-      if (Aligned && V.Rows == BatchRows)
+      if (Aligned && (V.Rows == BatchRows || asManyAsBatch(V.Rows)))
         Restart |= OwnRows.insert(Operands[I]).second;
       continue;
     }
-    // Vectors of features may be as long as a batch; of a vector beside rows of unknown rank nothing is assumed.
-    bool Rows = V.Rows == BatchRows && V.Rank >= (Local.Rank >= 0 ? Local.Rank : std::max<int>(Local.Least, 2));
+    // Vectors of features may be as long as a batch: beside rows of unknown rank, the name of its size must tell.
+    const bool AsMany = V.Rows != BatchRows && asManyAsBatch(V.Rows);
+    const int Least = std::max<int>(Local.Least, AsMany ? 2 : 1);
+    const bool Rows = (AsMany || V.Rows == BatchRows) && V.Rank >= (Local.Rank >= 0 ? Local.Rank : Least);
+    if (AsMany && !Rows && Beside && V.Rank == 1 && Local.Rank < 0 && Local.Least <= 1)
+      note("assumed-ranks", Operands[I], V,
+           "has as many numbers as a batch has rows, and is taken to have no dimension of these; make sure of that");
     if (Rows || I < Compares || (Beside && besideRows(V, Local))) {
       ir::ExprId At = cutPoint(Operands[I], *Step);
       Restart |= OwnRows.insert(At).second || OwnRows.insert(Operands[I]).second;

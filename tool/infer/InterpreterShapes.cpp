@@ -233,6 +233,8 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     Result.setRank(Shape.size());
     return Result;
   }
+  if (!In.Exprs.empty() && joinsRows(In.Exprs[0], Result, Shape))
+    return Value::unknown("puts several rows of a batch into one", E);
   bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
   // `[T, B, V]` as `{-1, V}`, all that stands in front of what stays: rows of the batch, in another order.
   bool Merges = Result.Dim > 0 && Real && !Whole && !Result.Woven &&
