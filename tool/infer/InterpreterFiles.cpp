@@ -125,8 +125,9 @@ bool Interpreter::onlyAsked(ir::ExprId E) const {
     if (ir::ExprId Value = P.Code.Stmts[Statement].Value; Value != None && P.Code.Exprs[Value].Kind != ExprKind::Lambda)
       P.forEachExpr(Value, [&](ir::ExprId Sub) { Name = Sub == E ? V : Name; });
   auto Stream = [&](ir::ExprId Of) {
-    Of = Of == None ? None : P.unconverted(Of);
-    return Of != None && (Of == E || (Name != None && P.Code.Exprs[Of].Var == Name));
+    for (; Of != None && Of != E && P.Code.Exprs[Of].Kind == ExprKind::Cast; Of = P.Code.Exprs[Of].Args[0])
+      ;
+    return Of != None && (Of == E || (Name != None && P.Code.Exprs[P.unconverted(Of)].Var == Name));
   };
   bool Asked = false, Read = false;
   for (const ir::Expr &X : P.Code.Exprs) {
@@ -140,6 +141,8 @@ bool Interpreter::onlyAsked(ir::ExprId E) const {
       if (Stream(Arg))
         (Called == "fclose" ? Asked : Read) = true;
   }
+  for (const ir::Stmt &S : P.Code.Stmts) // `if (std::ifstream("stop"))`
+    Asked |= (S.Kind == ir::StmtKind::If || S.Kind == ir::StmtKind::Loop) && Stream(S.Value);
   return Asked && !Read;
 }
 

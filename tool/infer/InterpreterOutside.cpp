@@ -24,7 +24,7 @@ static bool isOutside(StringRef Name) {
       .Cases("std::chrono::_V2::high_resolution_clock::now", "std::chrono::high_resolution_clock::now", true)
       .Cases("getpid", "gettid", "std::this_thread::get_id", "torch::seed", "at::seed", true)
       .Cases("gettimeofday", "clock_gettime", "timespec_get", "std::timespec_get", "gethostname", true)
-      .Cases("getrandom", "getentropy", "getppid", true)
+      .Cases("getrandom", "getentropy", "getppid", "std::thread::hardware_concurrency", true)
       .Cases("at::detail::getNonDeterministicRandom", "c10::detail::getNonDeterministicRandom", true)
       .Default(false);
 }
@@ -178,6 +178,12 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
     return;
   bool Flag = false; // maybe atomic, or volatile
   P.forEachExpr(E, [&](ir::ExprId Sub) { Flag |= setBeside().count(P.Code.Exprs[Sub].Var) != 0; });
+  // `if (std::ifstream("stop"))`, `if (file)`: whether it is open
+  const ir::Expr &Asked = P.Code.Exprs[P.unconverted(E)];
+  StringRef Type = P.Code.type(E).Name;
+  Flag |= (Type.starts_with("std::basic_") && Type.contains("fstream<") && Asked.Where.Editable) ||
+          (Asked.Kind == ExprKind::Ref && (Type == "FILE *" || Type == "_IO_FILE *") &&
+           !P.Code.Vars[Asked.Var].Decl.contains(Asked.Where)); // `if (FILE* file = ..)` has no place for it
   // Before `main`, ranks meet in an accelerator without a name, unless one that is given options has to be the first.
   const bool Ahead = Globals && llvm::none_of(P.Code.Exprs, [&](const ir::Expr &X) {
                        return X.Kind == ExprKind::Construct && !X.Args.empty() && X.Type != None &&
