@@ -307,6 +307,14 @@ bool Roles::madeInStep(ir::VarId V, ir::ExprId Gradient) const {
   auto Declared = DeclarationOf.find(V);
   if (Declared == DeclarationOf.end() || P.Code.typeOf(V).Kind != TypeKind::Tensor || P.Code.typeOf(V).Reference)
     return false;
+  // `auto p = params[i];`, `auto p = this->weight;` is another name of what was made elsewhere.
+  if (const ir::ExprId Value = P.Code.Stmts[Declared->second].Value; Value != None) {
+    const ir::Expr &Made = P.Code.Exprs[P.unconverted(Value)];
+    const bool Element = Made.Object != None && P.Code.type(Made.Object).Kind == TypeKind::Container &&
+                         (Made.Kind == ExprKind::Index || Made.Kind == ExprKind::Call);
+    if (Element || Made.Kind == ExprKind::Field)
+      return false;
+  }
   auto Loops = [&](ir::StmtId S) {
     StmtKind Kind = P.Code.Stmts[S].Kind;
     return Kind == StmtKind::Loop || Kind == StmtKind::RangeFor;
