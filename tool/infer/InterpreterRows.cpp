@@ -201,7 +201,11 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return Name == "stack" && (Items.empty() || Dim(0) == 0) ? lengthNamed(Operands[0]) : 0;
   if (Name == "view" || Name == "reshape") {
     std::optional<int64_t> N = Dim(0);
-    return Items.empty() ? 0 : N && *N == -1 ? First : rowsNamed(Items[0]);
+    // `torch::tensor(numbers).view({-1, 2})`: of a vector, several numbers for each row
+    if (N == -1 && Last[Operands[0]].Rank == 1 &&
+        llvm::any_of(llvm::drop_begin(Items), [&](ir::ExprId Size) { return integer(Size) != 1; }))
+      return ownRowsName(E);
+    return Items.empty() ? 0 : N == -1 ? First : rowsNamed(Items[0]);
   }
   if (Name == "unsqueeze" && Dim(0) == 0) // one, which broadcasts
     return NoRows;
