@@ -197,6 +197,11 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return Items.empty() ? NoRows : Dim(0) == 0 || !Dim(0) ? ownRowsName(E) : First;
   if (Name == "select" && Dim(0) && *Dim(0) > 0) // the same of all rows
     return First;
+  // `x.transpose(1, 2)`, `x.permute({0, 2, 1})`: the first dimension stays where it is.
+  auto Behind = [&](std::optional<int64_t> D) { return D && (*D > 0 || (*D < 0 && Last[Operands[0]].Rank + *D > 0)); };
+  if ((Name == "transpose" && Items.size() == 2 && Behind(Dim(0)) && Behind(Dim(1))) ||
+      (Name == "permute" && Dim(0) == 0))
+    return First;
   if (Kind == Fresh)
     return Name == "stack" && (Items.empty() || Dim(0) == 0) ? lengthNamed(Operands[0]) : 0;
   if (Name == "view" || Name == "reshape") {
