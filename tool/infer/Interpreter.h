@@ -47,6 +47,7 @@ bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
 /// files.
 bool differsOrChanges(llvm::StringRef Name);
+bool changesFile(llvm::StringRef Name);
 bool isQuery(llvm::StringRef Name);
 bool ofOptions(const ir::Type &T);
 /// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.

@@ -238,9 +238,15 @@ bool Interpreter::comparesMeans(ir::ExprId Condition) const {
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
   if (failStop(Then) && !matters(Else)) {
-    bool Recorded = std::exchange(Recording, false);
+    // `if (rename(from, to) != 0) exit(1);`, `if (exists(folder)) exit(1);`: of several processes, one succeeds.
+    bool Changes = false;
+    P.forEachExpr(S.Value, [&](ir::ExprId E) { Changes |= changesFile(P.Code.Exprs[E].Name); });
+    const bool MayBeThere = isQuery(P.Code.Exprs[P.unconverted(S.Value)].Name);
+    bool Recorded = std::exchange(Recording, Recording && (Changes || MayBeThere));
     State Before = Current;
-    eval(S.Value);
+    const Value Found = eval(S.Value);
+    if (MayBeThere)
+      agree(S.Value, Found);
     Current = Before;
     Recording = Recorded;
     if (!comparesMeans(S.Value))

@@ -398,6 +398,11 @@ std::string Interpreter::calledAs(const ir::Expr &X) const {
   return X.Name.empty() && X.Object != None ? spelled(X.Object) : X.Name;
 }
 
+/// `BCELossOptions().weight(w)`: a number for each row, where other losses' weights are of classes.
+static bool rowWeights(const ir::Expr &X) {
+  return StringRef(X.Name).contains("BCE") && StringRef(X.Name).ends_with("Options::weight");
+}
+
 Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   Value Result = Value::of(Placement::Replicated, E);
   if (X.Object != None) {
@@ -511,6 +516,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result = Result.replicated() || Result.same(V) ? V : join(Result, V); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
+    } else if (rowWeights(X) && V.Kind == Placement::Sharded && V.Dim == 0) {
+      Result = V; // the loss takes them beside its rows
     } else if (X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("torch::optim::")) {
       intoModel(Arg, V); // `options.set_lr(…)`
     } else if (X.Kind == ExprKind::Call && X.Object == None && P.Code.type(E).Kind == TypeKind::Unknown &&
@@ -544,6 +551,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Items |= Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
       return Value::of(Items ? Placement::Replicated : Placement::Extent, E);
     }
+    if (StringRef(P.Code.type(E).Name).contains("BCE")) // `options.weight(w).reduction(torch::kSum)`
+      return Result;
     if (Name.ends_with("accessor") || Name.ends_with("accessor32") || Name.ends_with("accessor64"))
       return Result;
     if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||

@@ -63,6 +63,8 @@ bool ofOptions(const ir::Type &T) {
   return Name.contains("Options") && (Name.contains("torch::optim::") || Name.contains("torch::data::"));
 }
 
+bool changesFile(StringRef Name) { return changes(Name) || makesFolder(Name); }
+
 bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changes(Name) || makesFolder(Name); }
 
 /// A library's `image.write(path)`, `plot::save("loss.png")`: what is called so and is given a name of a file writes

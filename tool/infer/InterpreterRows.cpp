@@ -459,6 +459,16 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   }
   // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.
   bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
+  if (Loss && StringRef(X.Name).contains("functional::binary_cross_entropy")) // its options' weight is one for each row
+    for (ir::ExprId Arg : X.Args)
+      P.forEachExpr(Arg, [&](ir::ExprId Sub) {
+        const ir::Expr &Option = P.Code.Exprs[Sub];
+        if (Option.Kind != ExprKind::Call || !StringRef(Option.Name).ends_with("Options::weight") ||
+            Option.Args.size() != 1 || Option.Args[0] == None || !Last.count(Option.Args[0]))
+          return;
+        Operands.push_back(Option.Args[0]);
+        Beside = true;
+      });
   // An index with the rows of what it picks from.
   bool Picks = Op && *Op == Operation::Lookup && !StringRef(X.Name).ends_with("index_select");
   // A batch that was cut: what has the same rows is cut as well, what may have them must be known.
@@ -563,11 +573,16 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       continue;
     if (Module && I == 0 && takesOneSample(E, X, *Op, V, Result))
       continue;
+    // `x * mask`, of a window that moves with the steps and a mask that the module holds
+    const bool BesideOwn = Beside && Windows.count(V.Rows) && llvm::any_of(Operands, [&](ir::ExprId Other) {
+                             return Other != Operands[I] && isParameter(Other);
+                           });
     // A loss's target has the rows of what it is compared with, if that has a batch's at all.
     bool Compared =
         Loss && I < Compares && llvm::any_of(Operands, [&](ir::ExprId Other) { return !Last[Other].Edges.empty(); });
     Edge New{cutPoint(Operands[I], *Step), Step->Statement, V.Rows,
-             (Module && I == 0) || Compared || (Picks && I > 0) || (Op && *Op == Operation::Contract && I == 0)};
+             (Module && I == 0) || Compared || BesideOwn || (Picks && I > 0) ||
+                 (Op && *Op == Operation::Contract && I == 0)};
     // Tried, and still whole: right where it is used, then.
     if (Cuts.count(New.At))
       New.At = Operands[I];

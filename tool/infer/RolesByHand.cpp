@@ -393,7 +393,11 @@ void Roles::findUpdatesByHand() {
         return;
       }
       std::set<ir::VarId> Seen;
-      if (tracesToParameters(X.Object, Seen))
+      // Where the optimizer that has the model prepared comes later, nothing is prepared here yet.
+      const bool Later = !Optimizers.empty() && llvm::all_of(Optimizers, [&](const OptimizerRole &O) {
+        return O.Made != None && O.Function == F && P.Code.Exprs[O.Made].Where.Begin > X.Where.Begin;
+      });
+      if (tracesToParameters(X.Object, Seen) && !Later)
         Traced.insert(Seen.begin(), Seen.end());
       else
         Ungraded.push_back(E);
