@@ -344,6 +344,7 @@ private:
   std::vector<ir::ExprId> spelledOut(std::vector<ir::ExprId> Given) const;
   std::optional<int64_t> featuresMade(ir::ExprId Layer) const;
   std::optional<int64_t> featuresOf(ir::ExprId E, int Hops);
+  bool shapedBefore(ir::ExprId E, int Hops) const;
   bool joinsRows(ir::ExprId E, const Value &Of, const std::vector<ir::ExprId> &Shape);
   Value reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args);
   bool countsRows(ir::ExprId E, int Hops = 4);
@@ -579,6 +580,7 @@ private:
   void cutAlike(const State &A, const State &B);
   bool cutBatch(const Value &V);
   bool ownRowsOf(ir::ExprId E);
+  bool flattensOne(const ir::Expr &Call) const;
   bool oneSample(ir::ExprId E) const;
   bool pickedByNumber(ir::ExprId E) const;
   Value gradientOfRows(ir::ExprId E, const ir::Expr &X, const Value &Of);

@@ -75,7 +75,7 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
   if ((Name != "view" && Name != "reshape") || Items.empty() || (integer(Items[0]) && !Starts(-1)))
     return None;
   int Before = Given->second.Rank, After = Result->second.Rank;
-  return Items.size() == 1 || (Before >= 0 && After >= 0 && After < Before) ? From : None;
+  return Items.size() == 1 || (Before >= 2 && After >= 0 && After <= Before) ? From : None;
 }
 
 /// Whether rows of a tensor are assigned to by their number, `x[i] = y`.
@@ -109,11 +109,42 @@ bool Interpreter::movesParameter(const ir::Expr &X) const {
          P.Code.typeOf(Of.Var).Kind == TypeKind::Tensor && R.givenTo(Of.Var).size() > 1;
 }
 
+/// `return {x, y.reshape(-1)};`: a function of the program's that gives batches, of which one part has its rows merged
+/// with a dimension behind them, and the others haven't. A cut of all would be of other rows.
+bool Interpreter::flattensOne(const ir::Expr &Call) const {
+  if (Call.Kind != ExprKind::Call)
+    return false;
+  bool Merged = false, Kept = false;
+  for (ir::FuncId F : P.bodies(Call))
+    for (ir::ExprId Returned : P.returned(F)) {
+      std::vector<ir::ExprId> Items = P.Code.Exprs[P.unconverted(Returned)].Args;
+      if (Items.size() == 1 && P.Code.Exprs[P.unconverted(Items[0])].Kind == ExprKind::List)
+        Items = P.Code.Exprs[P.unconverted(Items[0])].Args;
+      for (ir::ExprId Item : Items.size() < 2 ? std::vector<ir::ExprId>() : Items) {
+        Item = Item == None ? None : P.unconverted(Item);
+        if (Item == None || P.Code.type(Item).Kind != TypeKind::Tensor)
+          continue;
+        const ir::Expr &X = P.Code.Exprs[madeAs(Item)];
+        StringRef Name = StringRef(X.Name).rsplit("::").second;
+        auto After = Last.find(madeAs(Item)), Before = X.Object == None ? Last.end() : Last.find(X.Object);
+        const bool Shapes = X.Kind == ExprKind::Call && (Name == "view" || Name == "reshape" || Name == "flatten");
+        (Shapes && After != Last.end() && After->second.Rank == 1 &&
+                 (Before == Last.end() || Before->second.Rank < 0 || Before->second.Rank > 1)
+             ? Merged
+             : Kept) = true;
+      }
+    }
+  return Merged && Kept;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
-  if (taken(By.AtUse))
+  if (taken(By.AtUse)) { // in front of what merges its rows, `targets.reshape(-1)`, as the others' are
+    for (ir::ExprId From = carrier(E, /*Inner=*/false); From != None; From = carrier(E, /*Inner=*/false))
+      E = From;
     return E;
+  }
   const ir::Range &Inside = P.Code.Stmts[Step.Statement].Where;
   size_t At = Frames.size() - 1;
   ir::ExprId Item = None; // of a list that has no place of its own in the step
@@ -229,6 +260,9 @@ bool Interpreter::ownRowsOf(ir::ExprId E) {
 /// This rank's rows of a whole value.
 Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   Value V = Value::sharded(Dim, E);
+  if (flattensOne(P.Code.Exprs[E]))
+    note("assumed-ranks", E, V,
+         "gives one part flattened beside others, and is taken to have as many rows in all of them; make sure of that");
   if (Whole.Rank >= 0)
     V.setRank(Whole.Rank);
   else if (P.Code.type(E).Kind == TypeKind::Tensor)

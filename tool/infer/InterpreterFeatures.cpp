@@ -78,6 +78,26 @@ std::optional<int64_t> Interpreter::featuresOf(ir::ExprId E, int Hops) {
   return Agreed;
 }
 
+/// Whether a value was made of something that had been given another shape: rows that were split may be joined again.
+bool Interpreter::shapedBefore(ir::ExprId E, int Hops) const {
+  bool Shaped = false;
+  P.forEachExpr(madeAs(E), [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    StringRef Name = StringRef(X.Name).rsplit("::").second;
+    Shaped |= X.Kind == ExprKind::Call && (Name == "view" || Name == "reshape" || Name == "flatten");
+    if (Hops == 0 || Shaped)
+      return;
+    if (X.Kind == ExprKind::Ref && P.Code.type(Sub).Kind == TypeKind::Tensor && madeAs(Sub) != Sub)
+      Shaped |= shapedBefore(Sub, Hops - 1);
+    for (ir::FuncId F : P.bodies(X))
+      P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Inner) {
+        StringRef Called = StringRef(P.Code.Exprs[Inner].Name).rsplit("::").second;
+        Shaped |= Called == "view" || Called == "reshape" || Called == "flatten";
+      });
+  });
+  return Shaped;
+}
+
 /// Whether a shape for rows, `{-1, 2, 4}`, takes several rows of `E` for each.
 bool Interpreter::joinsRows(ir::ExprId E, const Value &Of, const std::vector<ir::ExprId> &Shape) {
   if (E == None || Of.Rank != 2 || Of.Dim != 0 || Shape.size() < 2 || integer(Shape[0]) != -1)
@@ -90,7 +110,7 @@ bool Interpreter::joinsRows(ir::ExprId E, const Value &Of, const std::vector<ir:
     Each *= *N;
   }
   const std::optional<int64_t> Features = featuresOf(E, 6);
-  return Features && Each > *Features;
+  return Features && Each > *Features && !shapedBefore(E, 4);
 }
 
 } // namespace migrate
