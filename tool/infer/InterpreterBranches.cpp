@@ -247,6 +247,17 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     const Value Found = eval(S.Value);
     if (MayBeThere)
       agree(S.Value, Found);
+    else if (Changes) { // `!exists(folder) && !create_directory(folder)`: all come along, or none
+      std::set<ir::ExprId> Agreed;
+      P.forEachExpr(S.Value, [&](ir::ExprId E) {
+        if (llvm::StringRef(P.Code.Exprs[E].Name).starts_with("accelerate::"))
+          P.forEachExpr(E, [&](ir::ExprId Sub) { Agreed.insert(Sub); });
+      });
+      P.forEachExpr(S.Value, [&](ir::ExprId E) {
+        if (auto Asked = Last.find(E); Asked != Last.end() && isQuery(P.Code.Exprs[E].Name) && !Agreed.count(E))
+          agree(E, Asked->second);
+      });
+    }
     Current = Before;
     Recording = Recorded;
     if (!comparesMeans(S.Value))

@@ -398,9 +398,9 @@ std::string Interpreter::calledAs(const ir::Expr &X) const {
   return X.Name.empty() && X.Object != None ? spelled(X.Object) : X.Name;
 }
 
-/// `BCELossOptions().weight(w)`: a number for each row, where other losses' weights are of classes.
-static bool rowWeights(const ir::Expr &X) {
-  return StringRef(X.Name).contains("BCE") && StringRef(X.Name).ends_with("Options::weight");
+/// Options that hold a number for each row: `BCELossOptions().weight(w)`; other losses' weights are of classes.
+static bool rowWeights(StringRef Name) {
+  return (Name.contains("BCE") && Name.ends_with("Options::weight")) || Name.ends_with("::per_sample_weights");
 }
 
 Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
@@ -516,7 +516,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result = Result.replicated() || Result.same(V) ? V : join(Result, V); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
-    } else if (rowWeights(X) && V.Kind == Placement::Sharded && V.Dim == 0) {
+    } else if (rowWeights(X.Name) && V.Kind == Placement::Sharded && V.Dim == 0) {
       Result = V; // the loss takes them beside its rows
     } else if (X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("torch::optim::")) {
       intoModel(Arg, V); // `options.set_lr(…)`
@@ -551,7 +551,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Items |= Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
       return Value::of(Items ? Placement::Replicated : Placement::Extent, E);
     }
-    if (StringRef(P.Code.type(E).Name).contains("BCE")) // `options.weight(w).reduction(torch::kSum)`
+    if (StringRef Type = P.Code.type(E).Name;
+        Type.contains("BCE") || Type.contains("EmbeddingBag")) // `options.weight(w).reduction(torch::kSum)`
       return Result;
     if (Name.ends_with("accessor") || Name.ends_with("accessor32") || Name.ends_with("accessor64"))
       return Result;

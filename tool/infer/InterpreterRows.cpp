@@ -459,18 +459,22 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   }
   // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.
   bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
-  if (Loss && StringRef(X.Name).contains("functional::binary_cross_entropy")) // its options' weight is one for each row
-    for (ir::ExprId Arg : X.Args)
-      P.forEachExpr(Arg, [&](ir::ExprId Sub) {
-        const ir::Expr &Option = P.Code.Exprs[Sub];
-        if (Option.Kind != ExprKind::Call || !StringRef(Option.Name).ends_with("Options::weight") ||
-            Option.Args.size() != 1 || Option.Args[0] == None || !Last.count(Option.Args[0]))
-          return;
-        Operands.push_back(Option.Args[0]);
-        Beside = true;
-      });
+  // Options hold numbers for the rows, too.
+  const bool Crosses = Loss && StringRef(X.Name).contains("functional::binary_cross_entropy");
+  if (Crosses || StringRef(X.Name).ends_with("functional::embedding_bag")) {
+    const Arguments Given = arguments(OperationRow(), X.Args);
+    if (auto Weights = Given.find(Crosses ? "weight" : "per_sample_weights"); Weights != Given.end())
+      for (ir::ExprId Weight : Weights->second)
+        if (Weight != None && P.Code.type(Weight).Kind == TypeKind::Tensor && Last.count(Weight)) {
+          Operands.push_back(Weight);
+          Beside = true;
+        }
+  }
   // An index with the rows of what it picks from.
   bool Picks = Op && *Op == Operation::Lookup && !StringRef(X.Name).ends_with("index_select");
+  auto BesideNumber = [&](size_t I) {
+    return Loss && Compares == 2 && I < Compares && Operands.size() > 1 && Last[Operands[1 - I]].Rank == 0;
+  };
   // A batch that was cut: what has the same rows is cut as well, what may have them must be known.
   uint32_t Batch = 0;
   bool InHand = false; // it was cut before this is evaluated
@@ -500,6 +504,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       // A filter's or a layer's own dimensions are channels and features.
       StringRef Layer = StringRef(X.Name).rsplit("::").second;
       if (I > 0 && X.Kind == ExprKind::Call && X.Object == None && (Layer.starts_with("conv") || Layer == "linear"))
+        continue;
+      if (BesideNumber(I)) // a number's target is one
         continue;
       bool Sure = (Loss && I < Compares) || (Picks && I > 0);
       // Of fewer dimensions, or one: it's broadcast along the batch. Numbers of classes have no dimension for them.
@@ -572,6 +578,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
         V.Rank == 0 || isParameter(Operands[I]) || numbersRows(Operands[I]) || picksOfEachRow(X, Operands[I]))
       continue;
     if (Module && I == 0 && takesOneSample(E, X, *Op, V, Result))
+      continue;
+    if (BesideNumber(I))
       continue;
     // `x * mask`, of a window that moves with the steps and a mask that the module holds
     const bool BesideOwn = Beside && Windows.count(V.Rows) && llvm::any_of(Operands, [&](ir::ExprId Other) {

@@ -395,7 +395,13 @@ void Roles::findUpdatesByHand() {
       std::set<ir::VarId> Seen;
       // Where the optimizer that has the model prepared comes later, nothing is prepared here yet.
       const bool Later = !Optimizers.empty() && llvm::all_of(Optimizers, [&](const OptimizerRole &O) {
-        return O.Made != None && O.Function == F && P.Code.Exprs[O.Made].Where.Begin > X.Where.Begin;
+        if (O.Made == None)
+          return false;
+        const ir::Range &Made = P.Code.Exprs[O.Made].Where;
+        return (O.Function == F && X.Where.End <= Made.Begin) ||
+               llvm::any_of(P.statements(O.Function), [&](ir::StmtId S) {
+                 return P.Code.Stmts[S].Where.End <= Made.Begin && reachesBackward(S);
+               });
       });
       if (tracesToParameters(X.Object, Seen) && !Later)
         Traced.insert(Seen.begin(), Seen.end());
