@@ -151,6 +151,8 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
       if (Value Callee = eval(X.Object); !Callee.Funcs.empty())
         return anyOf(E, X, Callee.Funcs, Frames.back().This);
   }
+  if (X.Kind == ExprKind::Call && Last == "requires_grad" && P.Code.type(E).Kind == TypeKind::Bool)
+    return Value::of(Placement::Replicated, E); // not `x.requires_grad_()`, which gives x
   bool InPlace;
   // `std::sqrt` of a double is the C library's, by name.
   bool Numbers = X.Kind == ExprKind::Call && X.Object == None && !StringRef(X.Name).contains("::") &&

@@ -74,7 +74,8 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
     return *N < 0    ? 0
            : *N == 1 ? NoRows
            : P.Code.Exprs[P.unconverted(Count)].Kind == ExprKind::Literal && isBatchSize(Count)
-               ? counted(named("b:" + std::to_string(*N)), *N) // may be a number of features by chance
+               ? *Exactly.insert(counted(named("b:" + std::to_string(*N)), *N))
+                      .first // may be a number of features by chance
            : isBatchSize(Count) ? BatchRows
                                 : *Exactly.insert(toldBy(named("n:" + std::to_string(*N)), Count)).first;
   // `x.size(0)`: the rows of x.
@@ -268,7 +269,7 @@ bool Interpreter::isBatchSize(ir::ExprId E) const {
 /// Whether so many rows, written as a number, are as many as a loader was told to put in a batch.
 bool Interpreter::asManyAsBatch(uint32_t Rows) const {
   const auto Count = RowCounts.find(Rows);
-  return Count != RowCounts.end() &&
+  return Count != RowCounts.end() && Exactly.count(Rows) &&
          llvm::any_of(batchSizes(), [&](ir::ExprId Size) { return integer(Size) == Count->second; });
 }
 

@@ -160,6 +160,19 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
     keepsShape(Result, In.Values[0]);
     write(*L, Result, E);
     wroteInto(X.Object, Result, E); // of which it is a view
+  } else if (Result.replicated() && Result.Trained && !Result.Edges.empty()) {
+    // `out.select(1, t).copy_(h)`: what a forward() fills step by step is the model's, of the same batch.
+    ir::ExprId Root = X.Object;
+    while (Root != None && !lvalue(Root))
+      Root = P.Code.Exprs[Root].Object;
+    if (Root == None || outer(*lvalue(Root)))
+      return;
+    Value Filled = read(*lvalue(Root), E);
+    if (!Filled.replicated())
+      return;
+    Filled.Trained = true;
+    addEdges(Filled, Result);
+    write(*lvalue(Root), Filled, None);
   } else if (!Result.replicated() || In.Values[0].Kind == Placement::Unknown) {
     // Through a view: what it was taken from changes.
     ir::ExprId Root = X.Object;

@@ -403,7 +403,17 @@ void Roles::findUpdatesByHand() {
                  return P.Code.Stmts[S].Where.End <= Made.Begin && reachesBackward(S);
                });
       });
-      if (tracesToParameters(X.Object, Seen) && !Later)
+      const bool Found = tracesToParameters(X.Object, Seen);
+      auto OfModel = [&](ir::ExprId From) {
+        bool Of = false;
+        P.forEachExpr(From, [&](ir::ExprId Sub) {
+          Of |= P.Code.type(Sub).Kind == TypeKind::Module && Models.count(object(Sub));
+        });
+        return Of;
+      };
+      const bool Prepared =
+          OfModel(X.Object) || llvm::any_of(Seen, [&](ir::VarId V) { return llvm::any_of(sourcesOf(V), OfModel); });
+      if (Found && !(Later && Prepared))
         Traced.insert(Seen.begin(), Seen.end());
       else
         Ungraded.push_back(E);
