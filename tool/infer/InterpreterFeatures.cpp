@@ -78,22 +78,23 @@ std::optional<int64_t> Interpreter::featuresOf(ir::ExprId E, int Hops) {
   return Agreed;
 }
 
+static bool givesShape(StringRef Name) {
+  return llvm::is_contained({"view", "reshape", "flatten"}, Name.rsplit("::").second);
+}
+
 /// Whether a value was made of something that had been given another shape: rows that were split may be joined again.
 bool Interpreter::shapedBefore(ir::ExprId E, int Hops) const {
   bool Shaped = false;
   P.forEachExpr(madeAs(E), [&](ir::ExprId Sub) {
     const ir::Expr &X = P.Code.Exprs[Sub];
-    StringRef Name = StringRef(X.Name).rsplit("::").second;
-    Shaped |= X.Kind == ExprKind::Call && (Name == "view" || Name == "reshape" || Name == "flatten");
+    Shaped |= X.Kind == ExprKind::Call && givesShape(X.Name);
     if (Hops == 0 || Shaped)
       return;
     if (X.Kind == ExprKind::Ref && P.Code.type(Sub).Kind == TypeKind::Tensor && madeAs(Sub) != Sub)
       Shaped |= shapedBefore(Sub, Hops - 1);
     for (ir::FuncId F : P.bodies(X))
-      P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Inner) {
-        StringRef Called = StringRef(P.Code.Exprs[Inner].Name).rsplit("::").second;
-        Shaped |= Called == "view" || Called == "reshape" || Called == "flatten";
-      });
+      P.forEachExprIn(P.Code.Functions[F].Body,
+                      [&](ir::ExprId Inner) { Shaped |= givesShape(P.Code.Exprs[Inner].Name); });
   });
   return Shaped;
 }

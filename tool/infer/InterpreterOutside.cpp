@@ -65,7 +65,7 @@ bool ofOptions(const ir::Type &T) {
 
 bool changesFile(StringRef Name) { return changes(Name) || makesFolder(Name); }
 
-bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changes(Name) || makesFolder(Name); }
+bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changesFile(Name); }
 
 /// A library's `image.write(path)`, `plot::save("loss.png")`: what is called so and is given a name of a file writes
 /// it.
