@@ -54,6 +54,13 @@ bool ofOptions(const ir::Type &T);
 bool holdsNumbers(llvm::StringRef Type);
 /// `T<int>` of the rest of a type's name, `T<int>, D>`.
 llvm::StringRef firstArgument(llvm::StringRef Rest);
+/// An iterator of a container of the standard library.
+inline bool isIterator(const ir::Type &T) {
+  const llvm::StringRef Name = T.Name;
+  return Name.contains("__normal_iterator<") || Name.starts_with("std::_Rb_tree_") || Name.starts_with("std::_List_") ||
+         Name.starts_with("std::__detail::_Node_") || Name.starts_with("std::_Deque_iterator<") ||
+         Name.starts_with("std::reverse_iterator<");
+}
 /// What is a tensor, or an accessor of one: its rows are told by their number.
 inline bool hasRows(const ir::Type &T) {
   return T.Kind == ir::TypeKind::Tensor || llvm::StringRef(T.Name).contains("TensorAccessor");
@@ -263,6 +270,7 @@ private:
   bool outer(const Location &L) const;
   bool isElement(const ir::Expr &X) const;
   bool isPart(ir::ExprId E) const;
+  static bool fillsPlace(const Value &Whole, const Value &Place, const Value &Written);
   Value withPart(const Location &L, const Value &Whole, const Value &Part) const;
   bool ofContainer(ir::ExprId To) const;
   bool writesTo(ir::StmtId Body, ir::VarId V) const;
@@ -561,9 +569,11 @@ private:
   bool isPoint();
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
+  ir::ExprId swapped(ir::ExprId E) const;
+  ir::ExprId turnedBefore(ir::ExprId At) const;
   bool turn(ir::ExprId At, unsigned Dim);
   bool oneAlong(ir::ExprId E, unsigned Dim, int Hops = 6);
-  bool besideAcross(ir::ExprId E, unsigned Dim, const Loop &Step);
+  bool besideAcross(ir::ExprId E, unsigned Dim, uint32_t Batch, const Loop &Step);
   void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const;
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(const Value &A, const Value &B);

@@ -185,6 +185,9 @@ Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
   return C.Kind == Placement::Own ? C : join(T, F);
 }
 
+/// Of a container: it has as many items on every rank, whatever they are there.
+static bool alikeOnRanks(const Value &V) { return V.replicated() || (V.reducible() && V.Kind != Placement::Extent); }
+
 Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1 && X.Args.size() == 2)
     return ownOperator(E, X, Bodies.front());
@@ -232,6 +235,9 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
            P.Code.type(Call.Object).Kind == TypeKind::Tensor;
   };
   if ((X.Name == "==" || X.Name == "!=") && Sizes(X.Args[0], L) && Sizes(X.Args[1], Rt))
+    return Value::of(Placement::Replicated, E);
+  // Containers of sums and means have as many of them on every rank.
+  if (isIterator(P.Code.type(X.Args[0])) && isIterator(P.Code.type(X.Args[1])) && alikeOnRanks(L) && alikeOnRanks(Rt))
     return Value::of(Placement::Replicated, E);
   L = nonLinear(L, X.Args[0], "compared");
   Rt = nonLinear(Rt, X.Args[1], "compared");
@@ -388,20 +394,21 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       write(*L, *Extreme, RE);
       return *Extreme;
     }
-    auto Adding = [&](ir::ExprId Addend) { // as by `+=`
-      eval(RE);
-      Value Sum = accumulate(*L, Last[Addend], Addend, E);
-      takeFlags(Sum, Last[RE]);
+    auto Adding = [&](ir::ExprId Addend) { // as by `+=`, which doesn't read what is added to
+      const Value Added = eval(Addend);
+      Value Sum = accumulate(*L, Added, Addend, E);
+      takeFlags(Sum, Added);
+      if (auto Before = Current.find(*L); Before != Current.end())
+        takeFlags(Sum, Before->second);
       write(*L, Sum, RE);
       return Sum;
     };
     if (ir::ExprId Addend = L && ofStep(*L) ? addedTo(*L, RE) : None; Addend != None) { // `loss = loss + …` of a row
       return Adding(Addend);
     }
-    // `n = n + 1`, over batches or rows of one rank
     auto Around = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.accumulates(); });
     const Loop *Apart = Around == Loops.rend() ? nullptr : &*Around;
-    if (L && outer(*L) && Apart && Apart->ofOneRank() && !ofContainer(LE)) {
+    if (L && outer(*L) && Apart && !ofContainer(LE)) { // `n = n + 1`, over batches or rows
       const ir::Expr &Sum = P.Code.Exprs[P.unconverted(RE)];
       const bool Adds =
           Sum.Kind == ExprKind::Binary && Sum.Name == "+" && (numeric(LE) || holdsTensors(P.Code.type(LE)));
@@ -409,6 +416,8 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
         if (Adds && lvalue(P.unconverted(Sum.Args[Side])) == L &&
             !dependsOn(Sum.Args[1 - Side], L->Root, Apart->Statement))
           return Adding(Sum.Args[1 - Side]);
+    }
+    if (L && outer(*L) && Apart && Apart->ofOneRank() && !ofContainer(LE)) {
       Value V = eval(RE);
       if (V.replicated() && dependsOn(RE, L->Root, Apart->Statement))
         notWhole("what it sets depends on its batches' number", E);
@@ -467,7 +476,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
   else
     Result = join(nonLinear(Left, LE, "changed"), nonLinear(Right, RE, "used"));
   const bool Within = withinTensor(LE);
-  if (Within)
+  if (Within && !(Adds && outer(*L))) // `hits[c] += n` over batches doesn't read what it adds up
     eval(LE);
   takeFlags(Result, Right);
   if (auto Before = Current.find(*L); Before != Current.end()) {

@@ -165,7 +165,8 @@ void Interpreter::execTry(const ir::Stmt &S) {
   Current = Any ? Result : After;
 }
 
-/// `if (ready) sum += x; else sum -= 1;`: no part can wait where the other side adds a whole.
+/// `if (ready) sum += x; else sum -= 1;`: no part can wait where the other side adds a whole, or starts with this
+/// step's.
 void Interpreter::sumsOfParts(const State &A, const State &B) {
   auto Part = [](const Value &V) { return V.Kind == Placement::Partial && !V.Fresh; };
   for (const auto &[L, V] : A) {
@@ -173,7 +174,11 @@ void Interpreter::sumsOfParts(const State &A, const State &B) {
     if (Other == B.end() || !outer(L))
       continue;
     const Value &W = Other->second;
-    if ((Part(V) && W.Kind == Placement::Replicated) || (Part(W) && V.Kind == Placement::Replicated))
+    auto Whole = [](const Value &V) { // or will be, where it is assigned
+      return V.Kind == Placement::Replicated ||
+             (V.AssignedBy != None && V.reducible() && (V.Kind != Placement::Partial || V.Fresh));
+    };
+    if ((Part(V) && Whole(W)) || (Part(W) && Whole(V)))
       Restart |= EachStep.insert(L).second;
   }
 }

@@ -546,20 +546,23 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   if (!Result.replicated() && Result.Kind != Placement::Own && Result.Kind != Placement::Unknown &&
       X.Kind == ExprKind::Call && X.Object != None) {
     // A method of a container of rows, an accessor of a batch.
-    StringRef Name = X.Name;
-    if (Name.ends_with("::size")) {
+    const StringRef Name = X.Name, Method = Name.rsplit("::").second;
+    const bool Alike =
+        Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
+    if (Method == "size") {
       std::optional<Location> List = holdsTensors(P.Code.type(X.Object)) ? lvalue(X.Object) : std::nullopt;
       bool Items = List && List->Path.empty() && filledHere(List->Root) && !listsRows(X.Object, Last[X.Object]);
-      Items |= Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
-      return Value::of(Items ? Placement::Replicated : Placement::Extent, E);
+      return Value::of(Items || Alike ? Placement::Replicated : Placement::Extent, E);
     }
     if (StringRef Type = P.Code.type(E).Name;
         Type.contains("BCE") || Type.contains("EmbeddingBag")) // `options.weight(w).reduction(torch::kSum)`
       return Result;
     if (Name.ends_with("accessor") || Name.ends_with("accessor32") || Name.ends_with("accessor64"))
       return Result;
-    if (Name.ends_with("::begin") || Name.ends_with("::end") || Name.ends_with("::at") || Name.ends_with("::front") ||
-        Name.ends_with("::back") || Name.ends_with("::value") || Name.ends_with("::data") || Name.ends_with("::get"))
+    if (Alike && (Method == "empty" || (Name.contains("map<") && (Method == "count" || Method == "contains"))))
+      return Value::of(Placement::Replicated, E);
+    if (llvm::is_contained({"begin", "end", "cbegin", "cend", "rbegin", "rend", "at", "front", "back"}, Method) ||
+        (Method == "find" && isIterator(P.Code.type(E))) || Method == "value" || Method == "data" || Method == "get")
       return Result;
     if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);

@@ -149,7 +149,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
              "is needed whole by one of the functions that are called here, and `" + Fn.Name +
                  "` takes this rank's rows");
     }
-    if (Looks && gatherable(Arg, V)) {
+    const bool Row = V.Kind == Placement::Unknown && rowsBehind(Arg) != None; // `save(x[0])`
+    if (Looks && (Row || gatherable(Arg, V))) {
       Gathers |= Divergent == 0 && !GatheredArguments.count(F);
       if (GatheredArguments.count(F) && gathered(Arg, V)) {
         GatheredTexts.insert(Text);
@@ -177,9 +178,10 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     points(Location{V, {}}, X.Args[I]);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
     ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
+    const bool Part = P.Code.typeOf(V).Kind == TypeKind::Tensor && isPart(P.unconverted(X.Args[I])); // `save(x[0])`
     if (Whole.count(I)) {
       Current[Location{V, {}}] = Values[I];
-    } else if ((P.Code.typeOf(V).Reference || Pointer) && Places[I]) {
+    } else if ((P.Code.typeOf(V).Reference || Pointer) && Places[I] && !Part) {
       Alias[V] = *Places[I];
       if (ofContainer(X.Args[I]))
         Elements.insert(V);
@@ -189,6 +191,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     } else {
       Current[Location{V, {}}] = Values[I];
       copyObject(Location{V, {}}, X.Args[I]);
+      if (std::optional<Location> Base = Part ? viewed(X.Args[I]) : std::nullopt)
+        Views[V] = {*Base};
       const ir::Type &T = P.Code.typeOf(V);
       if (T.Reference && !T.Const && P.Code.Exprs[X.Args[I]].Kind == ExprKind::Call)
         Elsewhere.insert(V);

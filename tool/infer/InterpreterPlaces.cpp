@@ -244,6 +244,13 @@ bool Interpreter::isPart(ir::ExprId E) const {
   return X.Kind == ExprKind::Index && P.Code.type(X.Object).Kind == TypeKind::Tensor;
 }
 
+/// `out[t] = h` of an output with time in front: the rows that are written lie where those of the place lie.
+bool Interpreter::fillsPlace(const Value &Whole, const Value &Place, const Value &Written) {
+  return Whole.Kind == Placement::Sharded && Place.Kind == Placement::Sharded && Written.Kind == Placement::Sharded &&
+         Whole.Dim > Place.Dim && Place.Dim == Written.Dim && !Place.Woven && !Written.Woven && !Written.Picked &&
+         !Written.Listed;
+}
+
 /// A tensor of which some rows are written: it has as many as before.
 Value Interpreter::withPart(const Location &L, const Value &Whole, const Value &Part) const {
   Value V = join(Whole, Part);
@@ -590,7 +597,13 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     const Value Others = read(*L, E);
     if (V.replicated() && !Others.replicated()) // what another element was assigned
       By = Others.AssignedBy;
-    V = Part ? withPart(*L, Others, V) : join(Others, V);
+    // `if (sums.count(name)) sums[name] += x; else sums[name] = x;`: no part can wait where a whole starts the sum.
+    if (Others.Kind == Placement::Partial && !Others.Fresh && V.reducible() && outer(*L) && From != None &&
+        P.Code.type(From).number()) {
+      Restart |= EachStep.insert(*L).second;
+      Restart |= CoerceAtAssign.insert(From).second;
+    }
+    V = !Part ? join(Others, V) : fillsPlace(Others, eval(To), V) ? Others : withPart(*L, Others, V);
   }
   if (From != None && !Part && V.replicated() && moves(From, *L))
     keepsShape(V, read(*L, E));

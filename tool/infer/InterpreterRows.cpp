@@ -493,7 +493,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     const Loop *Step = stepLoop();
     for (size_t I = 0; I != Operands.size(); ++I) {
       const Value &V = Last[Operands[I]];
-      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
+      // One row in front, `y.unsqueeze(0)`, has the batch's behind it where the other has.
+      const bool Row = V.Rows == NoRows && Beside && Local->Dim == 1 && V.Rank == Local->Rank;
+      if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || (V.Rows == NoRows && !Row) ||
           isParameter(Operands[I]) || picksOfEachRow(X, Operands[I]))
         continue;
       if (taken(By.Together) && V.AllRows) // of all rows, and so is what meets it
@@ -517,7 +519,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
                           llvm::none_of(V.Edges, [&](const Edge &E) { return E.Loop == Step->Statement; });
       const bool Equal = V.Rank >= 0 && V.Rank == Local->Rank, Uncertain = V.Rank < 0 || Local->Rank < 0;
       const bool Across = Step && Beside && Local->Dim > 0 && !V.Trained && (Equal || Uncertain);
-      if (Across && besideAcross(Operands[I], Local->Dim, *Step))
+      if (Across && besideAcross(Operands[I], Local->Dim, Batch, *Step))
         continue;
       if (Across && Equal) {
         note("unknown-rows", Operands[I], V, "meets the rows of a batch");

@@ -289,7 +289,8 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   if (T.Reference) {
     if (isInput(Init))
       readsInput(Init);
-    if (std::optional<Location> L = lvalue(Init); L && !ofTemporary(Init)) {
+    const bool Part = T.Kind == TypeKind::Tensor && isPart(P.unconverted(Init)); // `const auto &first = x[0]`
+    if (std::optional<Location> L = lvalue(Init); L && !Part && !ofTemporary(Init)) {
       Value Named = eval(Init);
       if (itemOfRows(Init)) { // `auto& first = batch[0]`
         Current[Location{V, {}}] = Named;

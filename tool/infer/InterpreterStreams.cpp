@@ -17,14 +17,56 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
+/// `x` of `x.transpose(0, 1)` and `x.permute({1, 0, …})`, whose first two dimensions change places.
+ir::ExprId Interpreter::swapped(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  const StringRef Name = StringRef(X.Name).rsplit("::").second;
+  const ir::ExprId From = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
+  if (X.Kind != ExprKind::Call || From == None || P.Code.type(From).Kind != TypeKind::Tensor)
+    return None;
+  std::vector<ir::ExprId> Dims;
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None && Arg != From)
+      collectItems(P, Arg, Dims);
+  auto Are = [&](int64_t A, int64_t B) { return Dims.size() >= 2 && integer(Dims[0]) == A && integer(Dims[1]) == B; };
+  return (Name == "transpose" && (Are(0, 1) || Are(1, 0))) || (Name == "permute" && Are(1, 0)) ? P.unconverted(From)
+                                                                                               : None;
+}
+
+/// The tensor whose first two dimensions change places in what is cut here, `one_hot(x.transpose(0, 1))` of what this
+/// function was given: its rows lie in front, and what is made for as many rows follows if they are cut there. None if
+/// there is none.
+ir::ExprId Interpreter::turnedBefore(ir::ExprId At) const {
+  static const char *const Keeping[] = {"to", "contiguous", "clone", "detach", "cuda", "one_hot"};
+  for (int Hops = 0; Hops != 8; ++Hops) {
+    const ir::Expr &X = P.Code.Exprs[At = P.unconverted(At)];
+    if (const ir::ExprId From = swapped(At); From != None) {
+      const ir::Expr &Of = P.Code.Exprs[From];
+      const bool Given = Of.Kind == ExprKind::Ref && Of.Var != None && P.Code.Vars[Of.Var].Param;
+      return Given && P.Code.Vars[Of.Var].Function == Frames.back().Function ? From : None;
+    }
+    if (X.Kind != ExprKind::Call || !llvm::is_contained(Keeping, StringRef(X.Name).rsplit("::").second))
+      return None;
+    At = X.Object != None ? X.Object : X.Args[0];
+  }
+  return None;
+}
+
 /// Cuts `At` along another dimension from the next run on. False if it isn't cut, or that has been tried.
 bool Interpreter::turn(ir::ExprId At, unsigned Dim) {
   auto It = Cuts.find(At);
   if (It == Cuts.end() || It->second == Dim || !Turned.insert(At).second)
     return false;
   It->second = Dim;
-  // What was cut as having the rows that were taken to lie in front, `torch::full({x.size(0), x.size(0)})`, is looked at
-  // again.
+  if (const ir::ExprId Source = Dim == 1 ? turnedBefore(At) : None; Source != None)
+    if (const Loop *Step = stepLoop()) {
+      const ir::ExprId Rows = cutPoint(Source, *Step);
+      Cuts.erase(At);
+      Cuts[Rows] = 0;
+      Turned.insert(Rows);
+    }
+  // What was cut as having the rows that were taken to lie in front, `torch::full({x.size(0), x.size(0)})`, is looked
+  // at again.
   std::erase_if(Cuts, [&](const auto &Cut) { return Cut.first != At && !Turned.count(Cut.first); });
   return Restart = true;
 }
@@ -67,6 +109,8 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
     Location L = Named == Alias.end() ? Location{X.Var, {}} : Named->second;
     auto Declared = Depths.find(L.Root);
     bool Before = Declared == Depths.end() || Declared->second < Step.Depth;
+    if (auto Now = Current.find(L); Before && Now != Current.end() && Now->second.AssignedBy != None)
+      Before = !P.Code.Stmts[Step.Statement].Where.contains(P.Code.Exprs[Now->second.AssignedBy].Where);
     const State &From = Before && Step.Entry ? *Step.Entry : Current;
     auto It = From.find(L);
     ir::ExprId Made = It == From.end() ? None : It->second.AssignedBy;
@@ -141,8 +185,13 @@ bool Interpreter::realigned(const Value &A, const Value &B) {
     return false;
   for (const auto &[Given, Turns] : {std::pair(&A, &B), std::pair(&B, &A)})
     if (auto It = Cuts.find(Given->Source); It != Cuts.end() && Turned.count(Given->Source))
-      if (turn(Turns->Source, It->second))
+      if (turn(Turns->Source, Given->Woven ? 1 : It->second))
         return true;
+  // `targets.transpose(0, 1)`: what had its first two dimensions change places has its rows where the other has them.
+  for (const auto &[Given, Turns] : {std::pair(&A, &B), std::pair(&B, &A)})
+    if (Cuts.count(Given->Source) && Cuts.count(Turns->Source) && !Given->Woven && Given->Dim == 1 &&
+        swapped(Turns->Source) != None && swapped(Given->Source) == None && turn(Turns->Source, 1))
+      return true;
   return false;
 }
 
@@ -177,8 +226,9 @@ bool Interpreter::oneAlong(ir::ExprId E, unsigned Dim, int Hops) {
 }
 
 /// A whole tensor beside rows that lie along another dimension than the first, with as many dimensions: it is cut along
-/// that where it is picked there, as the batch was, or has one place there. False if neither is known.
-bool Interpreter::besideAcross(ir::ExprId E, unsigned Dim, const Loop &Step) {
+/// that where it is picked there, as the batch was, or a vector with the batch's rows is made a row of; or has one
+/// place there. False if none of these is known.
+bool Interpreter::besideAcross(ir::ExprId E, unsigned Dim, uint32_t Batch, const Loop &Step) {
   E = P.unconverted(E);
   if (isParameter(E) || oneAlong(E, Dim))
     return true;
@@ -187,6 +237,17 @@ bool Interpreter::besideAcross(ir::ExprId E, unsigned Dim, const Loop &Step) {
       E = P.unconverted(Made);
   const ir::Expr &X = P.Code.Exprs[E];
   StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (X.Kind == ExprKind::Call && X.Object != None && Dim == 1 &&
+      llvm::is_contained({"unsqueeze", "view", "reshape"}, Name)) { // `y.unsqueeze(0)`, `y.view({1, -1})`
+    const Value &Of = Last[X.Object];
+    std::vector<ir::ExprId> Shape;
+    for (ir::ExprId Arg : X.Args)
+      collectItems(P, Arg, Shape);
+    const bool Row = Name == "unsqueeze" ? Shape.size() == 1 && integer(Shape[0]) == 0
+                                         : Shape.size() == 2 && integer(Shape[0]) == 1 && integer(Shape[1]) == -1;
+    if (Row && Of.replicated() && !Of.Trained && Of.Rank == 1 && Of.Rows == Batch)
+      return cut(cutPoint(X.Object, Step), Step.Statement) || cut(X.Object, Step.Statement);
+  }
   if (X.Kind != ExprKind::Call || !llvm::is_contained({"index_select", "slice", "narrow"}, Name) || X.Args.empty() ||
       integer(X.Args[0]) != int64_t(Dim) || Cuts.count(E) || !X.Where.Editable)
     return false;

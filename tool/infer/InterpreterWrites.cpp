@@ -148,7 +148,8 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
     notWhole("it keeps a value of one batch for later", E);
   if (std::optional<Location> L = lvalue(X.Object); L && isPart(X.Object)) {
     const Value Part = Last[X.Object];
-    write(*L, withPart(*L, read(*L, E), Result), None);
+    const Value Whole = read(*L, E);
+    write(*L, fillsPlace(Whole, Part, Result) ? Whole : withPart(*L, Whole, Result), None);
     if (Part.Kind == Placement::Unknown)
       wroteInto(X.Object, Result, E);
   } else if (L) {

@@ -46,6 +46,51 @@ private:
   llvm::DenseSet<CXXRecordDecl *> Made;
 };
 
+/// Tells the templates that training can go through from those of a library that lies in the project's folder: every
+/// method of all that Eigen can make would name yet other types, without end.
+class Training {
+public:
+  explicit Training(const ASTContext &Ctx) : SM(Ctx.getSourceManager()) {}
+
+  /// Whether a class's file, or that of what a template of it is made for, names LibTorch.
+  bool mayConcern(const DeclContext *D) {
+    for (; D && !D->isTranslationUnit(); D = D->getParent()) {
+      const auto *Class = dyn_cast<CXXRecordDecl>(D);
+      if (Class && (inFile(Class) || ofArguments(dyn_cast<ClassTemplateSpecializationDecl>(Class))))
+        return true;
+    }
+    return false;
+  }
+
+private:
+  bool inFile(const Decl *D) {
+    const FileID File = SM.getFileID(SM.getFileLoc(D->getLocation()));
+    auto [It, New] = Names.try_emplace(File, false);
+    if (New)
+      if (std::optional<StringRef> Text = SM.getBufferDataOrNone(File))
+        It->second = Text->contains("torch") || Text->contains("ATen") || Text->contains("c10");
+    return It->second;
+  }
+  bool ofArguments(const ClassTemplateSpecializationDecl *Of) {
+    return Of && llvm::any_of(Of->getTemplateArgs().asArray(), [&](const TemplateArgument &Arg) { return given(Arg); });
+  }
+  bool given(const TemplateArgument &Arg) {
+    if (Arg.getKind() == TemplateArgument::Pack)
+      return llvm::any_of(Arg.pack_elements(), [&](const TemplateArgument &One) { return given(One); });
+    if (Arg.getKind() != TemplateArgument::Type)
+      return false;
+    QualType T = Arg.getAsType().getNonReferenceType();
+    while (!T->getPointeeType().isNull())
+      T = T->getPointeeType();
+    const CXXRecordDecl *Class = T->getAsCXXRecordDecl();
+    return T->isFunctionType() ||
+           (Class && (inFile(Class) || ofArguments(dyn_cast<ClassTemplateSpecializationDecl>(Class))));
+  }
+
+  const SourceManager &SM;
+  llvm::DenseMap<FileID, bool> Names;
+};
+
 /// Defines a default constructor that nobody wrote, so that it tells what members are initialised with in the class.
 void defineDefault(Sema &S, CXXRecordDecl *D) {
   CXXConstructorDecl *Ctor = S.LookupDefaultConstructor(D);
@@ -67,6 +112,7 @@ void instantiateMethods(Sema &S, ProjectFilter InProject) {
   Unit.setEntity(Ctx.getTranslationUnitDecl());
   Scope *Before = std::exchange(S.TUScope, S.TUScope ? S.TUScope : &Unit);
   Finder Found;
+  Training Reachable(Ctx);
   // One's methods may name the next: beyond any real chain nothing is missed that matters.
   for (int Round = 0; Round != 8; ++Round) {
     Found.Incomplete.clear();
@@ -78,6 +124,8 @@ void instantiateMethods(Sema &S, ProjectFilter InProject) {
       if (Entry && InProject(realPathOf(Entry->getFileEntry().tryGetRealPathName())))
         Found.TraverseDecl(D);
     }
+    llvm::erase_if(Found.Methods, [&](CXXMethodDecl *M) { return !Reachable.mayConcern(M->getParent()); });
+    llvm::erase_if(Found.Incomplete, [&](ClassTemplateSpecializationDecl *D) { return !Reachable.mayConcern(D); });
     bool Any = !Found.Methods.empty();
     for (CXXRecordDecl *D : Found.Initialised)
       defineDefault(S, D);

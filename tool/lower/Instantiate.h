@@ -12,9 +12,9 @@
 
 namespace migrate {
 
-/// Completes the project's class template specialisations and defines their methods, and the default constructors that
-/// nobody wrote of classes that initialise their members. What doesn't compile for its arguments, as nobody would have
-/// noticed, is left out without a word.
+/// Completes the project's class template specialisations that LibTorch or what uses it has to do with and defines
+/// their methods, and the default constructors that nobody wrote of classes that initialise their members. What doesn't
+/// compile for its arguments, as nobody would have noticed, is left out without a word.
 void instantiateMethods(clang::Sema &S, ProjectFilter InProject);
 
 /// Whether a header of the standard library calls what it is given: its bodies are read, wherever it lies.
