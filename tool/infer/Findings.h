@@ -30,6 +30,7 @@ struct Findings {
   std::set<ir::ExprId> Bounds;                             ///< of loops over this rank's rows
   std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
   std::map<ir::FuncId, ir::ExprId> WholeLayers;            ///< first layers that get all rows, by function
+  std::set<ir::ExprId> WholeForwards;                      ///< of batches of which ranks take their rows behind them
   std::set<ir::ExprId> StepAddends;                        ///< added up within a step, of rows or of parts
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there

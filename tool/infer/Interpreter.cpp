@@ -113,6 +113,7 @@ void Interpreter::once() {
   CutInStep.clear();
   CutElsewhere.clear();
   CutBefore.clear();
+  InputOf.clear();
   DroppedOfRows.clear();
   DroppedOfWhole.clear();
   GathersWithin.clear();
@@ -273,6 +274,12 @@ Value Interpreter::eval(ir::ExprId E) {
   if (Cuts.count(E) && V.replicated() && !V.Nothing && !Uncut) {
     if (V.outside())
       note("outside-entropy", E, V, "is a batch that differs between processes");
+    // A function that makes one step is called in several loops of them.
+    const Loop *Step = stepLoop();
+    if (Step && Step->Trains && CutLoops.insert(Step->Statement).second) {
+      Restart = true;
+      return V;
+    }
     const bool InStep = llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
     (InStep ? CutInStep : CutElsewhere).insert(E);
     if (CutInStep.count(E) && CutElsewhere.count(E)) // within what both call

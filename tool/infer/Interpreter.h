@@ -398,7 +398,8 @@ private:
   Value confirmed(ir::ExprId E, ir::FuncId F, const Value &Result);
   std::optional<Value> started(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
-  Value swapped(ir::ExprId E, const ir::Expr &X);
+  Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
+  bool placesItem(const ir::Expr &X, ir::ExprId First) const;
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
   bool refersTo(const Location &Member, ir::ExprId Init);
@@ -442,6 +443,7 @@ private:
 
   // Loops over a batch's rows (InterpreterFolds.cpp)
   bool ofOneRank() const;
+  bool fillsRow(const ir::Expr &X, ir::VarId Row);
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
@@ -569,7 +571,7 @@ private:
   bool isPoint();
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
-  ir::ExprId swapped(ir::ExprId E) const;
+  ir::ExprId beforeSwap(ir::ExprId E) const;
   ir::ExprId turnedBefore(ir::ExprId At) const;
   bool turn(ir::ExprId At, unsigned Dim);
   bool oneAlong(ir::ExprId E, unsigned Dim, int Hops = 6);
@@ -639,6 +641,7 @@ private:
   std::set<ir::ExprId> FromAll;                 ///< draws for them by tensors that are brought together
   std::set<ir::ExprId> CutInStep, CutElsewhere; ///< cuts that were come to within a training step, and elsewhere
   std::set<ir::ExprId> CutBefore;               ///< cuts that were come to with what was cut before
+  std::map<ir::ExprId, ir::ExprId> InputOf;     ///< `Value::Forward`, and where what it is given could be cut
   std::map<ir::ExprId, uint32_t> OfOneRank;     ///< evaluated in a loop over what is one rank's, and its loader
   std::map<ir::VarId, ir::ExprId> Copies;       ///< aliases that are tensors of their own, and what they were made of
   std::map<Location, Location> PointsTo;        ///< pointers, by where they are kept

@@ -104,6 +104,23 @@ bool isCollecting(StringRef Name) {
          Name.ends_with("::emplace") || Name.ends_with("::append");
 }
 
+/// The same of what may have lain there.
+static bool replacesItems(StringRef Name) {
+  return Name.starts_with("std::") && (Name.ends_with("::assign") || Name.ends_with("::insert_or_assign") ||
+                                       Name.ends_with("::try_emplace") || Name.ends_with("::resize"));
+}
+
+/// Whether the first argument of such a method tells where, or how many: `list.insert(list.end(), x)`,
+/// `map.emplace(key, x)`, `list.assign(2, x)`.
+bool Interpreter::placesItem(const ir::Expr &X, ir::ExprId First) const {
+  const ir::Type &Holder = P.Code.type(X.Object), &T = P.Code.type(First);
+  const StringRef Method = StringRef(X.Name).rsplit("::").second;
+  const bool Range =
+      Method == "assign" || (Method == "insert" && X.Args.size() == 2 && isIterator(P.Code.type(X.Args[1])));
+  const bool Keyed = StringRef(Holder.Name).contains("map<") || StringRef(Holder.Name).contains("OrderedDict<");
+  return (isIterator(T) && !Range) || Keyed || (holdsTensors(Holder) && (T.number() || T.Kind == TypeKind::String));
+}
+
 /// `std::for_each`, `std::transform`, `std::sort`: runs a function that it is given, here and now.
 static bool isAlgorithm(const ir::Expr &X) {
   StringRef Name = X.Name;
@@ -212,7 +229,9 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       Name == "std::as_const")
     return eval(X.Args[0]);
   if (Name == "std::swap" && X.Args.size() == 2)
-    return swapped(E, X);
+    return swapped(E, X.Args[0], X.Args[1]);
+  if (Name.starts_with("std::") && Name.ends_with("::swap") && X.Object != None && X.Args.size() == 1)
+    return swapped(E, X.Object, X.Args[0]);
   if (Name.ends_with("::set_data") && X.Object != None && X.Args.size() == 1 && !R.ofModel(X.Object))
     return store(E, X.Object, X.Args[0], eval(X.Args[0]));
   if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::DataLoader &&
@@ -333,18 +352,18 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
 }
 
 /// `std::swap(a, b)`: each gets what the other was made of.
-Value Interpreter::swapped(ir::ExprId E, const ir::Expr &X) {
-  Value A = eval(X.Args[0]), B = eval(X.Args[1]);
+Value Interpreter::swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other) {
+  Value A = eval(One), B = eval(Other);
   auto Made = [&](ir::ExprId Side) {
     std::optional<Location> L = lvalue(Side);
     return L ? assignedBy(*L) : None;
   };
-  for (ir::ExprId Side : X.Args)
+  for (ir::ExprId Side : {One, Other})
     if (std::optional<Location> L = lvalue(Side); L && outer(*L))
       notWhole("it changes what outlives its batch", E);
-  ir::ExprId OfA = Made(X.Args[0]), OfB = Made(X.Args[1]);
-  store(E, X.Args[0], OfB, B);
-  store(E, X.Args[1], OfA, A);
+  ir::ExprId OfA = Made(One), OfB = Made(Other);
+  store(E, One, OfB, B);
+  store(E, Other, OfA, A);
   return Value::of(Placement::Replicated, E);
 }
 
@@ -418,7 +437,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       for (ir::ExprId Arg : X.Args)
         if (Value V = eval(Arg); !V.replicated())
           write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't in the operation table", E), E);
-  bool Collects = X.Object != None && isCollecting(X.Name);
+  bool Collects = X.Object != None && (isCollecting(X.Name) || replacesItems(X.Name));
   if (X.Kind == ExprKind::Call && !Collects) {
     fill(E, X);
     readsInto(E, X);
@@ -458,6 +477,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       V = anyOf(E, Call, V.Funcs, Frames.back().This);
       takeFlags(Result, V);
     }
+    if (Collects && Arg == X.Args[0] && X.Args.size() > 1 && placesItem(X, Arg))
+      continue;
     if (Collects) {
       std::optional<Location> L = lvalue(X.Object);
       if (std::optional<Value> Rows = L && StringRef(X.Name).ends_with("_back") ? listed(*L, V) : std::nullopt) {
@@ -549,11 +570,15 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     const StringRef Name = X.Name, Method = Name.rsplit("::").second;
     const bool Alike =
         Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
-    if (Method == "size") {
-      std::optional<Location> List = holdsTensors(P.Code.type(X.Object)) ? lvalue(X.Object) : std::nullopt;
-      bool Items = List && List->Path.empty() && filledHere(List->Root) && !listsRows(X.Object, Last[X.Object]);
+    // Of tensors, one by one: a batch is told by its rows, a loader's by what it hands out.
+    const Value &Whole = Last[X.Object];
+    std::optional<Location> List = holdsTensors(P.Code.type(X.Object)) ? lvalue(X.Object) : std::nullopt;
+    const bool Items = List && P.Code.type(X.Object).Kind == TypeKind::Container && !listsRows(X.Object, Whole) &&
+                       (Whole.Batch == None || filledHere(List->Root));
+    if (Method == "size")
       return Value::of(Items || Alike ? Placement::Replicated : Placement::Extent, E);
-    }
+    if (Items && Method == "empty")
+      return Value::of(Placement::Replicated, E);
     if (StringRef Type = P.Code.type(E).Name;
         Type.contains("BCE") || Type.contains("EmbeddingBag")) // `options.weight(w).reduction(torch::kSum)`
       return Result;

@@ -271,6 +271,13 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
   if (const Loop *Step = stepLoop())
     CutRows[Step->Statement].insert(V.Rows);
+  if (Whole.Forward != None && !Whole.AllRows) {
+    const Loop *Step = stepLoop();
+    if (auto Given = InputOf.find(Whole.Forward); Given != InputOf.end() && Step)
+      cut(Given->second, Step->Statement); // in front of it, if that goes
+    if (Recording)
+      Out.WholeForwards.insert(Whole.Forward);
+  }
   return V;
 }
 

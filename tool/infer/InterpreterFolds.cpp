@@ -23,6 +23,28 @@ static ir::VarId namedIn(const Program &P, ir::ExprId E) {
   return E != None && P.Code.Exprs[E].Kind == ExprKind::Ref ? P.Code.Exprs[E].Var : None;
 }
 
+/// `x[i] = batch[i].data`, `x[i].copy_(…)`: fills the row of that number of a tensor that the step has made. A ghost's
+/// row is filled, too.
+bool Interpreter::fillsRow(const ir::Expr &X, ir::VarId Row) {
+  ir::ExprId To = X.Kind == ExprKind::Assign && X.Name == "=" ? X.Args[0] : changesInPlace(X) ? X.Object : None;
+  bool Numbered = false;
+  while (To != None) {
+    const ir::Expr &Of = P.Code.Exprs[To = P.unconverted(To)];
+    if (Of.Kind == ExprKind::Ref)
+      break;
+    std::vector<ir::ExprId> Places;
+    for (ir::ExprId Arg : Of.Args)
+      if (Arg != None)
+        collectItems(P, Arg, Places);
+    Numbered |= llvm::any_of(Places, [&](ir::ExprId Place) { return namedIn(P, Place) == Row; });
+    To = Of.Object;
+  }
+  if (To == None || !Numbered || !hasRows(P.Code.type(To)))
+    return false;
+  const std::optional<Location> L = lvalue(To);
+  return L && ofStep(*L);
+}
+
 /// Whether a loop counts from zero to this rank's number of rows, and runs through. Its bound is given as `mine`, since
 /// a ghost's row is none.
 bool Interpreter::folds(ir::StmtId Id, Loop &L) {
@@ -63,7 +85,7 @@ bool Interpreter::folds(ir::StmtId Id, Loop &L) {
     const ir::Expr &X = P.Code.Exprs[E];
     bool Writes = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
     Plain &= !throws(X) && !(Writes && Row != None && namedIn(P, X.Args[0]) == Row);
-    L.Collects |= X.Object != None && isCollecting(X.Name);
+    L.Collects |= (X.Object != None && isCollecting(X.Name)) || (Row != None && fillsRow(X, Row));
     // `loss += f(x[i])`: with its graph, which a ghost's row has too.
     if (X.Kind == ExprKind::Assign && (X.Name == "+=" || X.Name == "=") && NoGrads == 0 && X.Args.size() == 2 &&
         P.Code.type(X.Args[0]).Kind == ir::TypeKind::Tensor && namedIn(P, X.Args[0]) != None) {

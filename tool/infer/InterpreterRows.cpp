@@ -438,6 +438,14 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   if (Leaf && X.Object != None)
     if (std::optional<Location> L = lvalue(X.Object))
       Current[*L].Trained = true;
+  for (ir::ExprId Operand : Operands)
+    if (const Value &V = Last[Operand]; Result.replicated() && !P.Code.type(E).number()) {
+      Result.Forward = Result.Forward == None ? V.Forward : Result.Forward;
+      if (Module && Result.Forward == None && V.replicated() && V.Rows != NoRows && V.Rank != 0 && trainsHere())
+        Result.Forward = E;
+    }
+  if (const Loop *Step = Result.Forward == E && taken(By.CutEarly) ? stepLoop() : nullptr)
+    InputOf[E] = cutPoint(Operands[0], *Step);
 
   // `w.sub_(rate * w.grad())`: what a parameter is changed by is no batch that it meets.
   if (X.Kind == ExprKind::Call && X.Object != None && InPlace && Result.replicated() && R.ofModel(X.Object)) {

@@ -18,7 +18,7 @@ using migrate::ir::TypeKind;
 namespace migrate {
 
 /// `x` of `x.transpose(0, 1)` and `x.permute({1, 0, …})`, whose first two dimensions change places.
-ir::ExprId Interpreter::swapped(ir::ExprId E) const {
+ir::ExprId Interpreter::beforeSwap(ir::ExprId E) const {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
   const StringRef Name = StringRef(X.Name).rsplit("::").second;
   const ir::ExprId From = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
@@ -40,7 +40,7 @@ ir::ExprId Interpreter::turnedBefore(ir::ExprId At) const {
   static const char *const Keeping[] = {"to", "contiguous", "clone", "detach", "cuda", "one_hot"};
   for (int Hops = 0; Hops != 8; ++Hops) {
     const ir::Expr &X = P.Code.Exprs[At = P.unconverted(At)];
-    if (const ir::ExprId From = swapped(At); From != None) {
+    if (const ir::ExprId From = beforeSwap(At); From != None) {
       const ir::Expr &Of = P.Code.Exprs[From];
       const bool Given = Of.Kind == ExprKind::Ref && Of.Var != None && P.Code.Vars[Of.Var].Param;
       return Given && P.Code.Vars[Of.Var].Function == Frames.back().Function ? From : None;
@@ -190,7 +190,7 @@ bool Interpreter::realigned(const Value &A, const Value &B) {
   // `targets.transpose(0, 1)`: what had its first two dimensions change places has its rows where the other has them.
   for (const auto &[Given, Turns] : {std::pair(&A, &B), std::pair(&B, &A)})
     if (Cuts.count(Given->Source) && Cuts.count(Turns->Source) && !Given->Woven && Given->Dim == 1 &&
-        swapped(Turns->Source) != None && swapped(Given->Source) == None && turn(Turns->Source, 1))
+        beforeSwap(Turns->Source) != None && beforeSwap(Given->Source) == None && turn(Turns->Source, 1))
       return true;
   return false;
 }

@@ -246,7 +246,8 @@ void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, b
                                       "back",   "get",   "value",   "lower_bound", "upper_bound", "operator[]",
                                       "rbegin", "rend",  "reserve", "load"};
   std::vector<ir::ExprId> To;
-  if (X.Object == None && Library && llvm::is_contained(Algorithms, Plain))
+  const bool Algorithm = X.Object == None && Library && llvm::is_contained(Algorithms, Plain);
+  if (Algorithm)
     To.assign(X.Args.begin(), X.Args.end());
   else
     for (size_t I = 0; I != std::min<size_t>(X.Args.size(), 32); ++I)
@@ -256,6 +257,13 @@ void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, b
   if (X.Object != None && X.Changes && !llvm::is_contained(Looks, Plain) && Object != TypeKind::Tensor &&
       Object != TypeKind::Module && Object != TypeKind::Optimizer && Object != TypeKind::Accelerator)
     To.push_back(X.Object);
+  // What an algorithm writes in the step is of the rows that it reads: `std::transform(b, e, out, f)`.
+  static const char *const InPlace[] = {"fill", "fill_n", "generate", "generate_n", "replace", "replace_if"};
+  const size_t Reads = llvm::is_contained(InPlace, Plain) ? 0 : 2;
+  for (size_t I = Reads; Algorithm && FromRows && I < To.size(); ++I)
+    if (StringRef(P.Code.type(To[I]).Name).contains("iterator"))
+      if (std::optional<Location> L = behind(To[I]); L && !outer(*L))
+        write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't followed", E), E);
   for (ir::ExprId Place : To) {
     auto Known = Last.find(Place);
     if (Known != Last.end() && !Known->second.replicated()) // what it is made of

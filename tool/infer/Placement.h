@@ -83,6 +83,7 @@ struct Value {
   uint32_t Rows = 0;                ///< a name for the first dimension's extent: equal names, equal rows; 0: unknown
   std::vector<Edge> Edges;          ///< whole and trained: where its batch could be cut
   uint32_t Batch = ir::None;        ///< a batch, or a field of it, as the loader of this object handed it out
+  ir::ExprId Forward = ir::None;    ///< whole: what a model made of a whole batch, from which it comes
   std::vector<ir::FuncId> Funcs;    ///< of a lambda, a pointer to a function: what it may be
   ir::ExprId Choice = ir::None;     ///< Recomputed: where floats became the integer or flag that it comes from
   ir::ExprId Source = ir::None;     ///< where the placement was born, for evidence

@@ -49,6 +49,7 @@ public:
   bool ofModel(ir::ExprId E) const;
   bool reachesBackward(ir::StmtId S) const;
   bool demonstrates(ir::ExprId Loss) const;
+  std::vector<ir::ExprId> callsWith(ir::VarId List) const;
   /// What each call gives a parameter; None where it leaves it to its default.
   std::vector<ir::ExprId> givenTo(ir::VarId Param) const;
 

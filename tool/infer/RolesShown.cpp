@@ -82,6 +82,28 @@ bool Roles::onlyLookedAt(ir::VarId V, int Depth) const {
   return !Writes;
 }
 
+/// What may put something into a list: calls that it is given to or whose object it is, `list.insert(list.end(), x)`,
+/// `forward(x, list)`, `std::transform(…, list.begin(), f)`.
+std::vector<ir::ExprId> Roles::callsWith(ir::VarId List) const {
+  auto Names = [&](ir::ExprId E) {
+    for (int Hops = 0; E != None && Hops != 8; ++Hops) {
+      const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+      if (X.Var == List && (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field))
+        return true;
+      E = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
+    }
+    return false;
+  };
+  std::vector<ir::ExprId> Found;
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (X.Kind == ExprKind::Call && !StringRef(X.Name).starts_with("at::") && !X.Args.empty() &&
+        ((X.Object != None && Names(X.Object)) || llvm::any_of(X.Args, Names)))
+      Found.push_back(E);
+  }
+  return Found;
+}
+
 /// Whether a loss is made of tensors alone that nothing trains: autograd is shown, not used.
 bool Roles::demonstrates(ir::ExprId Loss) const {
   std::set<ir::ExprId> Seen;
@@ -115,6 +137,9 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
           Look(Y.Args[1]);
       for (ir::ExprId Arg : givenTo(X.Var))
         Look(Arg);
+      if (T.Kind == TypeKind::Container)
+        for (ir::ExprId Call : callsWith(X.Var))
+          Look(Call);
     });
   };
   Look(Loss);

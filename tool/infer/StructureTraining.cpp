@@ -314,6 +314,8 @@ void Deriver::refusals() {
     for (const auto &[E, Steps] : F.WholeBackwards)
       if (!F.SharedSteps.count(Steps))
         NotShared(E, "this training isn't shared out");
+  for (ir::ExprId E : F.WholeForwards)
+    NotShared(E, "this model gets all rows of a batch, of which each rank takes its own behind it");
   for (const auto &[Fn, E] : F.WholeLayers)
     NotShared(E, "this layer gets all rows of a batch, which are brought together in front of it");
 }
