@@ -399,6 +399,7 @@ private:
   std::optional<Value> started(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
+  bool startsThread(const ir::Expr &X) const;
   bool placesItem(const ir::Expr &X, ir::ExprId First) const;
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
@@ -711,6 +712,7 @@ private:
   std::set<ir::ExprId> NotThere;                 ///< choices that not all ranks come to
   std::set<ir::ExprId> MetUnder;                 ///< recomputed conditions under which ranks meet
   std::set<ir::FuncId> MeetsIn;                  ///< functions in which ranks meet
+  std::set<ir::FuncId> CallsItself;              ///< functions that were come to within themselves
   std::set<ir::FuncId> ReturnsEarly;             ///< functions that a recomputed condition may leave
   std::set<ir::FuncId> AgreesIn;                 ///< functions in which ranks agree on a choice
   std::set<ir::FuncId> InThreads;                ///< functions that other threads run, too

@@ -62,7 +62,7 @@ const Interpreter::Body &Interpreter::body(ir::FuncId F) const {
   Body B;
   auto Look = [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
-    B.Apart = B.Apart && isApart(P, E);
+    B.Apart = B.Apart && isApart(P, E) && !awaitedFiles().count(E);
     if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
       llvm::append_range(B.Calls, P.bodies(X));
     if (X.Func != None) {

@@ -110,6 +110,14 @@ static bool replacesItems(StringRef Name) {
                                        Name.ends_with("::try_emplace") || Name.ends_with("::resize"));
 }
 
+/// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
+bool Interpreter::startsThread(const ir::Expr &X) const {
+  if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() || !isCollecting(X.Name))
+    return false;
+  const StringRef Holder = P.Code.type(X.Object).Name;
+  return Holder.starts_with("std::vector<std::thread") || Holder.starts_with("std::vector<std::jthread");
+}
+
 /// Whether the first argument of such a method tells where, or how many: `list.insert(list.end(), x)`,
 /// `map.emplace(key, x)`, `list.assign(2, x)`.
 bool Interpreter::placesItem(const ir::Expr &X, ir::ExprId First) const {
@@ -303,6 +311,12 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     return gradients(E, X);
   if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
     return started(E, X);
+  if (startsThread(X)) {
+    ir::Expr Made = X; // `threads.emplace_back([&] { … })`
+    Made.Object = None;
+    if (std::optional<Value> Of = started(E, Made))
+      return Of;
+  }
   if (Name.ends_with("::step") && X.Object != None &&
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
     for (ir::ExprId Arg : X.Args) {

@@ -132,6 +132,14 @@ bool Interpreter::picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const {
 uint32_t Interpreter::lengthNamed(ir::ExprId List) {
   List = P.unconverted(List);
   const ir::Expr &X = P.Code.Exprs[List];
+  // `std::vector<float>(n, 1)`
+  auto Made = [&](const ir::Expr &Of) {
+    return Of.Kind == ExprKind::Construct && Of.Args.size() >= 2 && Of.Args[0] != None &&
+           P.Code.type(Of.Args[0]).Kind == TypeKind::Integer &&
+           StringRef(P.Code.type(List).Name).starts_with("std::vector<");
+  };
+  if (Made(X))
+    return rowsNamed(X.Args[0]);
   if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
     return 0;
   if (!Filling) {
@@ -151,6 +159,9 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
       });
   }
   auto In = Filling->find(X.Var);
+  if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end())
+    if (const ir::Expr &Of = P.Code.Exprs[P.unconverted(Init->second)]; Made(Of))
+      return rowsNamed(Of.Args[0]);
   if (In == Filling->end() || In->second == None)
     return 0;
   auto Loop = R.ParentOf.find(In->second);

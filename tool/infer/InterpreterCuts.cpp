@@ -324,7 +324,14 @@ bool Interpreter::cutBatch(const Value &V) {
     if (Outer(E) && !Rows.count(E.Rows))
       continue;
     Value Whole = Value::of(Placement::Replicated, E.At);
-    if (E.Sure && oneSample(E.At)) {
+    // A tree's node: what its branches gave would be cut again.
+    const bool Again = llvm::any_of(CallsItself, [&](ir::FuncId F) {
+      const ir::StmtId Body = P.Code.Functions[F].Body;
+      return Body != None && P.Code.Stmts[Body].Where.contains(P.Code.Exprs[E.At].Where);
+    });
+    if (Again) {
+      note("unknown-rows", E.At, Whole, "is made in a function that calls itself");
+    } else if (E.Sure && oneSample(E.At)) {
       note("unknown-rows", E.At, Whole, "seems to be one sample");
     } else if ((!E.Sure && E.Rows == 0) || (E.Sure && pickedByNumber(E.At) && Last[E.At].Rank < 0)) {
       note("unknown-rows", E.At, Whole, "meets the rows of a batch");

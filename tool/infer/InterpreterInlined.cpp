@@ -160,6 +160,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     }
     AllReplicated &= V.replicated();
   }
+  if (llvm::is_contained(Stack, F))
+    CallsItself.insert(F);
   if (llvm::is_contained(Stack, F) || Stack.size() > 40)
     return AllReplicated ? Value::of(Placement::Replicated, E) : again(E, F, Values);
   // An object without a name, that a constructor makes or a function returns.

@@ -269,8 +269,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::Update: {
     const char *Sign = StringRef(X.Name).contains("div") ? "/" : StringRef(X.Name).contains("mul") ? "*" : "+";
     if (In.InPlace && X.Object != None && *Sign == '+' && Values.size() > 1)
-      if (std::optional<Location> L = lvalue(X.Object))
-        return accumulate(*L, Values[1], In.Brought ? None : In.Exprs[1], E);
+      if (std::optional<Location> L = lvalue(X.Object)) {
+        Value Added = Values[1];
+        if (Values.size() > 2 && !Values[2].replicated()) { // `total.add_(loss, x.size(0))`: so many times it
+          demandReplicated(In.Exprs[2], Values[2], "used as a factor");
+          Added = nonLinear(Added, In.Exprs[1], "added to a value that is equal on all ranks");
+        }
+        return accumulate(*L, Added, In.Brought ? None : In.Exprs[1], E);
+      }
     return Values.size() > 1 ? arithmetic(E, Sign, Values[0], Values[1], In.Exprs[0], In.Exprs[1]) : Result;
   }
   case Operation::Sum:

@@ -191,7 +191,9 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
                        return X.Kind == ExprKind::Construct && !X.Args.empty() && X.Type != None &&
                               P.Code.Types[X.Type].Kind == ir::TypeKind::Accelerator;
                      });
-  if ((Flag || P.Code.type(E).number()) && (Divergent == 0 || Ahead))
+  if (Threads > 0)
+    note("outside-entropy", E, V, "differs between processes in a thread, where ranks can't meet");
+  else if ((Flag || P.Code.type(E).number()) && (Divergent == 0 || Ahead))
     Out.Coercions.try_emplace(E, Flag ? "flag" : "broadcast");
   else
     note("outside-entropy", E, V, "differs between processes");

@@ -527,8 +527,12 @@ void Interpreter::placedBy(ir::ExprId Element) {
     const ir::Expr &X = P.Code.Exprs[Element];
     std::optional<Location> L = lvalue(Element);
     bool OfRows = L && Current.count(*L) && Current.at(*L).Kind == Placement::Sharded;
-    for (ir::ExprId Place : X.Args)
-      if (Place != None && P.Code.type(Place).number() && !OfRows)
+    std::vector<ir::ExprId> Places; // `cm[{target, prediction}]`, too
+    for (ir::ExprId Arg : X.Args)
+      if (Arg != None)
+        collectItems(P, Arg, Places);
+    for (ir::ExprId Place : Places)
+      if (P.Code.type(Place).number() && !OfRows)
         if (Value V = eval(Place); V.reducible() || V.Kind == Placement::Unknown) {
           demandReplicated(Place, V, "used as an index");
           if (L && V.Kind == Placement::Unknown) {

@@ -117,7 +117,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
       bool Listed = false; // `torch::tensor({{0, 0}, {0, 1}})`
       if (!X.Args.empty())
         P.forEachExpr(X.Args[0], [&](ir::ExprId Sub) { Listed |= P.Code.Exprs[Sub].Kind == ExprKind::List; });
-      if (uint32_t Length = lengthNamed(Operands[0]))
+      if (uint32_t Length = lengthNamed(X.Args.empty() ? Operands[0] : X.Args[0]))
         return Length;
       return !Listed && P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
     }
@@ -179,8 +179,14 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
         Text += (Arg == None ? "" : spelled(Arg)) + ";";
     return Text;
   };
+  // `bias.expand({x.size(0), 4})`; of one row, `w.unsqueeze(0).repeat({n, 1})`.
+  const bool Spreads = llvm::is_contained({"repeat", "tile", "repeat_interleave"}, Name);
+  const auto Known = RowCounts.find(First);
+  const bool One = First == NoRows || (Known != RowCounts.end() && Known->second == 1);
+  if (!Items.empty() && !Dim(0) && (Name == "expand" || (Spreads && One)))
+    return rowsNamed(Items[0]);
   // `grid.repeat({4, 1})`: as many times the rows, or of a vector's.
-  if (First > NoRows && llvm::is_contained({"repeat", "tile", "repeat_interleave"}, Name) && Dim(0) != 1)
+  if (First > NoRows && Spreads && Dim(0) != 1)
     return named("r:" + AlsoSpelled());
   // Parts of a whole have as many rows as equal parts of what has the same.
   if (llvm::is_contained({"split", "chunk", "tensor_split", "split_with_sizes"}, Name) && First > NoRows &&
@@ -502,7 +508,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     for (size_t I = 0; I != Operands.size(); ++I) {
       const Value &V = Last[Operands[I]];
       // One row in front, `y.unsqueeze(0)`, has the batch's behind it where the other has.
-      const bool Row = V.Rows == NoRows && Beside && Local->Dim == 1 && V.Rank == Local->Rank;
+      const bool Aligned = Beside || (Op && *Op == Operation::Update);
+      const bool Row = V.Rows == NoRows && Aligned && Local->Dim == 1 && V.Rank == Local->Rank;
       if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || (V.Rows == NoRows && !Row) ||
           isParameter(Operands[I]) || picksOfEachRow(X, Operands[I]))
         continue;
@@ -526,7 +533,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       const bool Around = Step && !V.Edges.empty() && V.Rows == Batch &&
                           llvm::none_of(V.Edges, [&](const Edge &E) { return E.Loop == Step->Statement; });
       const bool Equal = V.Rank >= 0 && V.Rank == Local->Rank, Uncertain = V.Rank < 0 || Local->Rank < 0;
-      const bool Across = Step && Beside && Local->Dim > 0 && !V.Trained && (Equal || Uncertain);
+      const bool Across = Step && Aligned && Local->Dim > 0 && !V.Trained && (Equal || Uncertain);
       if (Across && besideAcross(Operands[I], Local->Dim, Batch, *Step))
         continue;
       if (Across && Equal) {
