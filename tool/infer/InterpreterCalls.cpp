@@ -98,37 +98,6 @@ bool drawsNumber(StringRef Name) {
          (Name.ends_with("operator()") && (Name.contains("_distribution") || Name.contains("_engine")));
 }
 
-bool isCollecting(StringRef Name) {
-  return Name.ends_with("::push_back") || Name.ends_with("::emplace_back") || Name.ends_with("::push") ||
-         Name.ends_with("::push_front") || Name.ends_with("::emplace_front") || Name.ends_with("::insert") ||
-         Name.ends_with("::emplace") || Name.ends_with("::append");
-}
-
-/// The same of what may have lain there.
-static bool replacesItems(StringRef Name) {
-  return Name.starts_with("std::") && (Name.ends_with("::assign") || Name.ends_with("::insert_or_assign") ||
-                                       Name.ends_with("::try_emplace") || Name.ends_with("::resize"));
-}
-
-/// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
-bool Interpreter::startsThread(const ir::Expr &X) const {
-  if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() || !isCollecting(X.Name))
-    return false;
-  const StringRef Holder = P.Code.type(X.Object).Name;
-  return Holder.starts_with("std::vector<std::thread") || Holder.starts_with("std::vector<std::jthread");
-}
-
-/// Whether the first argument of such a method tells where, or how many: `list.insert(list.end(), x)`,
-/// `map.emplace(key, x)`, `list.assign(2, x)`.
-bool Interpreter::placesItem(const ir::Expr &X, ir::ExprId First) const {
-  const ir::Type &Holder = P.Code.type(X.Object), &T = P.Code.type(First);
-  const StringRef Method = StringRef(X.Name).rsplit("::").second;
-  const bool Range =
-      Method == "assign" || (Method == "insert" && X.Args.size() == 2 && isIterator(P.Code.type(X.Args[1])));
-  const bool Keyed = StringRef(Holder.Name).contains("map<") || StringRef(Holder.Name).contains("OrderedDict<");
-  return (isIterator(T) && !Range) || Keyed || (holdsTensors(Holder) && (T.number() || T.Kind == TypeKind::String));
-}
-
 /// `std::for_each`, `std::transform`, `std::sort`: runs a function that it is given, here and now.
 static bool isAlgorithm(const ir::Expr &X) {
   StringRef Name = X.Name;

@@ -211,6 +211,16 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     return Value::of(Placement::Replicated, E);
   }
   bool Sizes = V.Kind == Placement::Extent && P.Code.type(E).Kind == TypeKind::Container; // `x.sizes()`
+  // What another library keeps the number in, or its address, can't be brought together: the number is where it is set,
+  // from the next run on.
+  const ir::Type &T = P.Code.type(E);
+  const bool Foreign = T.Kind == TypeKind::Unknown && !T.Own && !StringRef(T.Name).starts_with("std::") &&
+                       !StringRef(T.Name).starts_with("c10::") && !StringRef(T.Name).starts_with("at::");
+  if (V.reducible() && Foreign && V.AssignedBy != None && numeric(V.AssignedBy) && Divergent == 0 && !ofOneRank() &&
+      CoerceAtAssign.insert(V.AssignedBy).second) {
+    Restart = true;
+    return Value::of(Placement::Replicated, E);
+  }
   if (V.reducible() && !Sizes) {
     std::string How = V.Kind == Placement::Extreme             ? (V.Largest ? "max" : "min")
                       : V.Kind == Placement::Mean              ? "mean"

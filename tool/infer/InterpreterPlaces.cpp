@@ -458,24 +458,6 @@ bool Interpreter::makes(ir::ExprId E) const {
   });
 }
 
-/// Whether a list begins empty, or with what is written out, and so has as many items on every rank as it is given one
-/// by one.
-bool Interpreter::filledHere(ir::VarId V, int Hops) const {
-  if (P.Code.Vars[V].Global || P.Code.Vars[V].Field || P.Code.Vars[V].Param || Hops == 0)
-    return false;
-  auto It = R.Init.find(V);
-  if (It == R.Init.end())
-    return true;
-  const ir::Expr &X = P.Code.Exprs[It->second];
-  ir::FuncId F = X.Kind == ExprKind::Call ? P.callee(X) : None;
-  if (F == None)
-    return X.Kind == ExprKind::List || (X.Kind == ExprKind::Construct && X.Args.empty());
-  return llvm::all_of(P.returned(F), [&](ir::ExprId E) {
-    const ir::Expr &Returned = P.Code.Exprs[P.unconverted(E)];
-    return Returned.Kind == ExprKind::Ref && filledHere(Returned.Var, Hops - 1);
-  });
-}
-
 /// Whether `Body` may write to a variable, or to a name of one of its parts.
 bool Interpreter::writesTo(ir::StmtId Body, ir::VarId V) const {
   std::set<ir::VarId> Names = {V};

@@ -137,7 +137,7 @@ bool Roles::demonstrates(ir::ExprId Loss) const {
           Look(Y.Args[1]);
       for (ir::ExprId Arg : givenTo(X.Var))
         Look(Arg);
-      if (T.Kind == TypeKind::Container)
+      if (T.Name != "at::Tensor" && StringRef(T.Name).contains("at::Tensor")) // lists, optionals, queues
         for (ir::ExprId Call : callsWith(X.Var))
           Look(Call);
     });

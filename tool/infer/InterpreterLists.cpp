@@ -1,0 +1,67 @@
+//===- InterpreterLists.cpp - What is put into containers -----------------===//
+//
+// Lists, maps, queues and optionals of tensors and numbers: which methods put something into them, where, and whether
+// they hold as much on every rank.
+//
+//===----------------------------------------------------------------------===//
+#include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using llvm::StringRef;
+using migrate::ir::ExprKind;
+using migrate::ir::None;
+using migrate::ir::TypeKind;
+
+namespace migrate {
+
+bool isCollecting(StringRef Name) {
+  return Name.ends_with("::push_back") || Name.ends_with("::emplace_back") || Name.ends_with("::push") ||
+         Name.ends_with("::push_front") || Name.ends_with("::emplace_front") || Name.ends_with("::insert") ||
+         Name.ends_with("::emplace") || Name.ends_with("::append");
+}
+
+/// The same of what may have lain there.
+bool replacesItems(StringRef Name) {
+  return Name.starts_with("std::") && (Name.ends_with("::assign") || Name.ends_with("::insert_or_assign") ||
+                                       Name.ends_with("::try_emplace") || Name.ends_with("::resize"));
+}
+
+/// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
+bool Interpreter::startsThread(const ir::Expr &X) const {
+  if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() || !isCollecting(X.Name))
+    return false;
+  const StringRef Holder = P.Code.type(X.Object).Name;
+  return Holder.starts_with("std::vector<std::thread") || Holder.starts_with("std::vector<std::jthread");
+}
+
+/// Whether the first argument of such a method tells where, or how many: `list.insert(list.end(), x)`,
+/// `map.emplace(key, x)`, `list.assign(2, x)`.
+bool Interpreter::placesItem(const ir::Expr &X, ir::ExprId First) const {
+  const ir::Type &Holder = P.Code.type(X.Object), &T = P.Code.type(First);
+  const StringRef Method = StringRef(X.Name).rsplit("::").second;
+  const bool Range =
+      Method == "assign" || (Method == "insert" && X.Args.size() == 2 && isIterator(P.Code.type(X.Args[1])));
+  const bool Keyed = StringRef(Holder.Name).contains("map<") || StringRef(Holder.Name).contains("OrderedDict<");
+  return (isIterator(T) && !Range) || Keyed || (holdsTensors(Holder) && (T.number() || T.Kind == TypeKind::String));
+}
+
+/// Whether a list begins empty, or with what is written out, and so has as many items on every rank as it is given one
+/// by one.
+bool Interpreter::filledHere(ir::VarId V, int Hops) const {
+  if (P.Code.Vars[V].Global || P.Code.Vars[V].Field || P.Code.Vars[V].Param || Hops == 0)
+    return false;
+  auto It = R.Init.find(V);
+  if (It == R.Init.end())
+    return true;
+  const ir::Expr &X = P.Code.Exprs[It->second];
+  ir::FuncId F = X.Kind == ExprKind::Call ? P.callee(X) : None;
+  if (F == None)
+    return X.Kind == ExprKind::List || (X.Kind == ExprKind::Construct && X.Args.empty());
+  return llvm::all_of(P.returned(F), [&](ir::ExprId E) {
+    const ir::Expr &Returned = P.Code.Exprs[P.unconverted(E)];
+    return Returned.Kind == ExprKind::Ref && filledHere(Returned.Var, Hops - 1);
+  });
+}
+
+} // namespace migrate
