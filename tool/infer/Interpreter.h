@@ -401,7 +401,9 @@ private:
   std::optional<Value> started(ir::ExprId E, const ir::Expr &X);
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
+  ir::ExprId entropyIn(ir::FuncId F) const;
   bool startsThread(const ir::Expr &X) const;
+  bool handsOutRows(const ir::Type &Batch);
   bool placesItem(const ir::Expr &X, ir::ExprId First) const;
   void writesBytes(ir::ExprId Address);
   void passesAddress(const ir::Expr &X, ir::ExprId Address);
@@ -686,6 +688,7 @@ private:
   std::set<ir::ExprId> PaddedForAll;                  ///< arguments of `pad_across_processes(x)`
   std::optional<std::set<ir::VarId>> InParts;         ///< tensors of which a part is written by another name
   std::optional<bool> Ignored;                        ///< the class that losses leave out is written somewhere
+  std::optional<bool> ItemsAreTensors;                ///< of a data set of the project's, which nothing collates
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable

@@ -414,8 +414,12 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
           Sum.Kind == ExprKind::Binary && Sum.Name == "+" && (numeric(LE) || holdsTensors(P.Code.type(LE)));
       for (size_t Side : {0, 1})
         if (Adds && lvalue(P.unconverted(Sum.Args[Side])) == L &&
-            !dependsOn(Sum.Args[1 - Side], L->Root, Apart->Statement))
-          return Adding(Sum.Args[1 - Side]);
+            !dependsOn(Sum.Args[1 - Side], L->Root, Apart->Statement)) {
+          const Value Added = eval(Sum.Args[1 - Side]);
+          // (A state of rows, `h = h + f(x)`, a weight that is moved: no sums over batches.)
+          if (Apart->ofOneRank() || Added.reducible() || (numeric(LE) && Added.replicated()))
+            return Adding(Sum.Args[1 - Side]);
+        }
     }
     if (L && outer(*L) && Apart && Apart->ofOneRank() && !ofContainer(LE)) {
       Value V = eval(RE);

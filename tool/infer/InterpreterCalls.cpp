@@ -222,6 +222,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       V = Value::sharded(0, E);
     else if (It != R.Loaders.end() && It->second.Mode == LoaderMode::Evaluation && !KeepWhole.count(Loader))
       V = Value::of(Placement::Own, E);
+    V.Listed = V.Kind == Placement::Sharded && handsOutRows(P.Code.type(E));
     V.Batch = Loader;
     V.Iterator = true;
     return V;
@@ -570,7 +571,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (Alike && (Method == "empty" || (Name.contains("map<") && (Method == "count" || Method == "contains"))))
       return Value::of(Placement::Replicated, E);
     if (llvm::is_contained({"begin", "end", "cbegin", "cend", "rbegin", "rend", "at", "front", "back"}, Method) ||
-        (Method == "find" && isIterator(P.Code.type(E))) || Method == "value" || Method == "data" || Method == "get")
+        (Method == "find" && Name.contains("map<")) || Method == "value" || Method == "data" || Method == "get")
       return Result;
     if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);

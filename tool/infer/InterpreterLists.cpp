@@ -46,6 +46,27 @@ bool Interpreter::placesItem(const ir::Expr &X, ir::ExprId First) const {
   return (isIterator(T) && !Range) || Keyed || (holdsTensors(Holder) && (T.number() || T.Kind == TypeKind::String));
 }
 
+/// Whether what a loader hands out is a list of rows, `std::vector<torch::Tensor>` of a data set whose items are
+/// tensors that nothing collates, not one of the batch's fields.
+bool Interpreter::handsOutRows(const ir::Type &Batch) {
+  StringRef Type = Batch.Name;
+  Type.consume_front("torch::data::Iterator<");
+  if (!Type.starts_with("std::vector<at::Tensor"))
+    return false;
+  if (!ItemsAreTensors) {
+    ItemsAreTensors = false;
+    bool Collates = false;
+    for (const ir::Function &Fn : P.Code.Functions) {
+      Collates |= !Fn.Record.empty() && (Fn.Name == "get_batch" || Fn.Name == "apply_batch");
+      *ItemsAreTensors |= !Fn.Record.empty() && Fn.Name == "get" && Fn.Params.size() == 1 && Fn.Result != None &&
+                          P.Code.Types[Fn.Result].Kind == TypeKind::Tensor &&
+                          P.Code.typeOf(Fn.Params[0]).Kind == TypeKind::Integer;
+    }
+    *ItemsAreTensors &= !Collates;
+  }
+  return *ItemsAreTensors;
+}
+
 /// Whether a list begins empty, or with what is written out, and so has as many items on every rank as it is given one
 /// by one.
 bool Interpreter::filledHere(ir::VarId V, int Hops) const {

@@ -54,6 +54,25 @@ Value Interpreter::confirmed(ir::ExprId E, ir::FuncId F, const Value &Result) {
   return Value::unknown(recursive(P.Code.Functions[F]), E);
 }
 
+/// A draw from the system's entropy in what `F` runs.
+ir::ExprId Interpreter::entropyIn(ir::FuncId F) const {
+  std::set<ir::FuncId> Seen;
+  std::vector<ir::FuncId> Next = {F};
+  ir::ExprId Found = None;
+  while (!Next.empty() && Found == None) {
+    const ir::FuncId G = Next.back();
+    Next.pop_back();
+    if (!Seen.insert(G).second || P.Code.Functions[G].Body == None)
+      continue;
+    P.forEachExprIn(P.Code.Functions[G].Body, [&](ir::ExprId E) {
+      if (P.Code.Exprs[E].Name == "std::random_device::operator()")
+        Found = E;
+      llvm::append_range(Next, P.bodies(P.Code.Exprs[E]));
+    });
+  }
+  return Found;
+}
+
 /// `std::async(f, x)`, `std::thread t(f, x)`, `std::invoke(f, x)`: what runs, with what it is given.
 std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
   for (size_t I = 0; I != X.Args.size(); ++I) {
@@ -65,8 +84,12 @@ std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
           const ir::Function &Fn = P.Code.Functions[F];
           // A method, of an object that follows; training, which belongs to the thread that all ranks are in.
           return !Fn.Record.empty() || (Beside && R.reachesBackward(Fn.Body));
-        }))
+        })) {
+      for (ir::FuncId F : Function.Funcs)
+        if (const ir::ExprId Draw = Beside ? entropyIn(F) : None; Draw != None)
+          note("outside-entropy", Draw, Function, "differs between processes in a thread, where ranks can't meet");
       return std::nullopt;
+    }
     ir::Expr Call = X;
     Call.Object = None;
     Call.Args.assign(X.Args.begin() + I + 1, X.Args.end());

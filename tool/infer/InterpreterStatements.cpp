@@ -387,6 +387,7 @@ void Interpreter::loopBody(ir::StmtId Id) {
     case LoopMode::Rows:
       Item = Value::sharded(0, S.Value);
       Item.Batch = L.Loader;
+      Item.Listed = handsOutRows(P.Code.typeOf(S.Var));
       break;
     case LoopMode::Whole:
       Item = Value::of(Placement::Own, S.Value);
