@@ -274,13 +274,24 @@ Value Interpreter::eval(ir::ExprId E) {
   if (Cuts.count(E) && V.replicated() && !V.Nothing && !Uncut) {
     if (V.outside())
       note("outside-entropy", E, V, "is a batch that differs between processes");
-    // A function that makes one step is called in several loops of them.
+    // A function that makes one step is called in several loops of them. (Not beside those in an epoch, for what is
+    // evaluated there.)
     const Loop *Step = stepLoop();
-    if (Step && Step->Trains && CutLoops.insert(Step->Statement).second) {
+    const bool Around = Step && llvm::any_of(CutLoops, [&](ir::StmtId Of) {
+                          return P.Code.Stmts[Step->Statement].Where.contains(P.Code.Stmts[Of].Where);
+                        });
+    if (Step && Step->Trains && !Around && CutLoops.insert(Step->Statement).second) {
       Restart = true;
       return V;
     }
-    const bool InStep = llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
+    // `step(0);`, a step outside of all loops.
+    const bool Alone =
+        llvm::none_of(Loops, [](const Loop &L) { return L.Trains; }) && llvm::any_of(Frames, [&](const Frame &F) {
+          const ir::StmtId Body = P.Code.Functions[F.Function].Body;
+          return Body != None && !P.Code.Functions[F.Function].Main && R.reachesBackward(Body) &&
+                 P.Code.Stmts[Body].Where.contains(P.Code.Exprs[E].Where);
+        });
+    const bool InStep = Alone || llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
     (InStep ? CutInStep : CutElsewhere).insert(E);
     if (CutInStep.count(E) && CutElsewhere.count(E)) // within what both call
       note("unknown-rows", E, V, "is cut for a training step, where something else goes through whole");
