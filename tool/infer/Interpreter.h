@@ -43,7 +43,7 @@ bool losesGraph(const ir::Expr &X);
 /// Whether a method puts what it is given into its object.
 bool isCollecting(llvm::StringRef Name);
 /// The same of what may have lain there.
-bool replacesItems(llvm::StringRef Name);
+bool replacesItems(const ir::Expr &X);
 /// Whether a function draws a number from the standard library's generators.
 bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,

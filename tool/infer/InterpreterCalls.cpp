@@ -421,7 +421,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       for (ir::ExprId Arg : X.Args)
         if (Value V = eval(Arg); !V.replicated())
           write(*L, Value::unknown("is written by `" + X.Name + "`, which isn't in the operation table", E), E);
-  bool Collects = X.Object != None && (isCollecting(X.Name) || replacesItems(X.Name));
+  bool Collects = X.Object != None && (isCollecting(X.Name) || replacesItems(X));
   if (X.Kind == ExprKind::Call && !Collects) {
     fill(E, X);
     readsInto(E, X);

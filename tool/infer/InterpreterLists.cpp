@@ -22,9 +22,11 @@ bool isCollecting(StringRef Name) {
 }
 
 /// The same of what may have lain there.
-bool replacesItems(StringRef Name) {
-  return Name.starts_with("std::") && (Name.ends_with("::assign") || Name.ends_with("::insert_or_assign") ||
-                                       Name.ends_with("::try_emplace") || Name.ends_with("::resize"));
+bool replacesItems(const ir::Expr &X) {
+  const StringRef Name = X.Name;
+  return Name.starts_with("std::") &&
+         (Name.ends_with("::assign") || Name.ends_with("::insert_or_assign") || Name.ends_with("::try_emplace") ||
+          (Name.ends_with("::resize") && X.Args.size() > 1));
 }
 
 /// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
@@ -43,7 +45,9 @@ bool Interpreter::placesItem(const ir::Expr &X, ir::ExprId First) const {
   const bool Range =
       Method == "assign" || (Method == "insert" && X.Args.size() == 2 && isIterator(P.Code.type(X.Args[1])));
   const bool Keyed = StringRef(Holder.Name).contains("map<") || StringRef(Holder.Name).contains("OrderedDict<");
-  return (isIterator(T) && !Range) || Keyed || (holdsTensors(Holder) && (T.number() || T.Kind == TypeKind::String));
+  const bool Counts = T.number() && (Method == "assign" || Method == "resize");
+  return (isIterator(T) && !Range) || Keyed || Counts ||
+         (holdsTensors(Holder) && (T.number() || T.Kind == TypeKind::String));
 }
 
 /// Whether what a loader hands out is a list of rows, `std::vector<torch::Tensor>` of a data set whose items are

@@ -109,8 +109,13 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
     Location L = Named == Alias.end() ? Location{X.Var, {}} : Named->second;
     auto Declared = Depths.find(L.Root);
     bool Before = Declared == Depths.end() || Declared->second < Step.Depth;
-    if (auto Now = Current.find(L); Before && Now != Current.end() && Now->second.AssignedBy != None)
-      Before = !P.Code.Stmts[Step.Statement].Where.contains(P.Code.Exprs[Now->second.AssignedBy].Where);
+    // Made anew in each step, `state = net->begin_state(x.size(0))`; not of itself, `state = state.detach()`.
+    if (auto Now = Current.find(L); Before && Now != Current.end() && Now->second.AssignedBy != None) {
+      bool OfItself = false;
+      P.forEachExpr(Now->second.AssignedBy,
+                    [&](ir::ExprId Sub) { OfItself |= P.Code.Exprs[Sub].Var == L.Root && L.Root != None; });
+      Before = OfItself || !P.Code.Stmts[Step.Statement].Where.contains(P.Code.Exprs[Now->second.AssignedBy].Where);
+    }
     const State &From = Before && Step.Entry ? *Step.Entry : Current;
     auto It = From.find(L);
     ir::ExprId Made = It == From.end() ? None : It->second.AssignedBy;
