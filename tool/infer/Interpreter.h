@@ -231,6 +231,7 @@ private:
   void makeParts(ir::ExprId E, const ir::Expr &X);
   ir::ExprId assignedBy(const Location &L) const;
   ir::ExprId behindCommas(ir::ExprId E) const;
+  bool broughtWhereSet(const Value &V);
   Value demandReplicated(ir::ExprId E, const Value &V, const std::string &Use);
   /// Single numbers only: a tensor's parts needn't have one shape on all ranks.
   static bool gathers(const Value &V) {

@@ -185,9 +185,6 @@ Value Interpreter::chosen(ir::ExprId E, const ir::Expr &X) {
   return C.Kind == Placement::Own ? C : join(T, F);
 }
 
-/// Of a container: it has as many items on every rank, whatever they are there.
-static bool alikeOnRanks(const Value &V) { return V.replicated() || (V.reducible() && V.Kind != Placement::Extent); }
-
 Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   if (std::vector<ir::FuncId> Bodies = P.bodies(X); Bodies.size() == 1 && X.Args.size() == 2)
     return ownOperator(E, X, Bodies.front());
@@ -237,7 +234,8 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
   if ((X.Name == "==" || X.Name == "!=") && Sizes(X.Args[0], L) && Sizes(X.Args[1], Rt))
     return Value::of(Placement::Replicated, E);
   // Containers of sums and means have as many of them on every rank.
-  if (isIterator(P.Code.type(X.Args[0])) && isIterator(P.Code.type(X.Args[1])) && alikeOnRanks(L) && alikeOnRanks(Rt))
+  if (isIterator(P.Code.type(X.Args[0])) && isIterator(P.Code.type(X.Args[1])) && L.alikeInNumber() &&
+      Rt.alikeInNumber())
     return Value::of(Placement::Replicated, E);
   L = nonLinear(L, X.Args[0], "compared");
   Rt = nonLinear(Rt, X.Args[1], "compared");
@@ -394,8 +392,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       write(*L, *Extreme, RE);
       return *Extreme;
     }
-    auto Adding = [&](ir::ExprId Addend) { // as by `+=`, which doesn't read what is added to
-      const Value Added = eval(Addend);
+    auto Adding = [&](ir::ExprId Addend, const Value &Added) { // as by `+=`, which doesn't read what is added to
       Value Sum = accumulate(*L, Added, Addend, E);
       takeFlags(Sum, Added);
       if (auto Before = Current.find(*L); Before != Current.end())
@@ -404,7 +401,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       return Sum;
     };
     if (ir::ExprId Addend = L && ofStep(*L) ? addedTo(*L, RE) : None; Addend != None) { // `loss = loss + …` of a row
-      return Adding(Addend);
+      return Adding(Addend, eval(Addend));
     }
     auto Around = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.accumulates(); });
     const Loop *Apart = Around == Loops.rend() ? nullptr : &*Around;
@@ -418,7 +415,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
           const Value Added = eval(Sum.Args[1 - Side]);
           // (A state of rows, `h = h + f(x)`, a weight that is moved: no sums over batches.)
           if (Apart->ofOneRank() || Added.reducible() || (numeric(LE) && Added.replicated()))
-            return Adding(Sum.Args[1 - Side]);
+            return Adding(Sum.Args[1 - Side], Added);
         }
     }
     if (L && outer(*L) && Apart && Apart->ofOneRank() && !ofContainer(LE)) {

@@ -552,8 +552,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       X.Kind == ExprKind::Call && X.Object != None) {
     // A method of a container of rows, an accessor of a batch.
     const StringRef Name = X.Name, Method = Name.rsplit("::").second;
-    const bool Alike =
-        Result.reducible() && Result.Kind != Placement::Extent; // of sums and means, as many on every rank
+    const bool Alike = Result.alikeInNumber();
     // Of tensors, one by one: a batch is told by its rows, a loader's by what it hands out.
     const Value &Whole = Last[X.Object];
     std::optional<Location> List = holdsTensors(P.Code.type(X.Object)) ? lvalue(X.Object) : std::nullopt;

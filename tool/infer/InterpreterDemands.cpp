@@ -199,6 +199,14 @@ ir::ExprId Interpreter::behindCommas(ir::ExprId E) const {
   return E;
 }
 
+/// Has a number brought together where it was set, from the next run on. False if that can't be, or has been tried.
+bool Interpreter::broughtWhereSet(const Value &V) {
+  const bool New = V.reducible() && V.AssignedBy != None && numeric(V.AssignedBy) && Divergent == 0 && !ofOneRank() &&
+                   CoerceAtAssign.insert(V.AssignedBy).second;
+  Restart |= New;
+  return New;
+}
+
 /// The value of `E` where its use needs the same on every rank.
 Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::string &Use) {
   if (V.replicated())
@@ -211,16 +219,12 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
     return Value::of(Placement::Replicated, E);
   }
   bool Sizes = V.Kind == Placement::Extent && P.Code.type(E).Kind == TypeKind::Container; // `x.sizes()`
-  // What another library keeps the number in, or its address, can't be brought together: the number is where it is set,
-  // from the next run on.
+  // What another library keeps the number in, or its address, can't be brought together: the number is where it is set.
   const ir::Type &T = P.Code.type(E);
   const bool Foreign = T.Kind == TypeKind::Unknown && !T.Own && !StringRef(T.Name).starts_with("std::") &&
                        !StringRef(T.Name).starts_with("c10::") && !StringRef(T.Name).starts_with("at::");
-  if (V.reducible() && Foreign && V.AssignedBy != None && numeric(V.AssignedBy) && Divergent == 0 && !ofOneRank() &&
-      CoerceAtAssign.insert(V.AssignedBy).second) {
-    Restart = true;
+  if (Foreign && broughtWhereSet(V))
     return Value::of(Placement::Replicated, E);
-  }
   if (V.reducible() && !Sizes) {
     std::string How = V.Kind == Placement::Extreme             ? (V.Largest ? "max" : "min")
                       : V.Kind == Placement::Mean              ? "mean"

@@ -400,12 +400,9 @@ void Interpreter::writesBytes(ir::ExprId Address) {
   Value V = eval(Of);
   if (V.replicated() || V.Kind == Placement::Own || (Tensor != None && gathered(Tensor, V)))
     return;
-  // `float value = loss.item<float>(); fwrite(&value, …)`: brought together where it is set, from the next run on.
-  if (V.reducible() && V.AssignedBy != None && numeric(V.AssignedBy) && Divergent == 0 && !ofOneRank() &&
-      CoerceAtAssign.insert(V.AssignedBy).second) {
-    Restart = true;
+  // `float value = loss.item<float>(); fwrite(&value, …)`
+  if (broughtWhereSet(V))
     return;
-  }
   note("rank-local-use", Of, V, "is written, but is " + inWords(V));
 }
 

@@ -157,6 +157,8 @@ struct Value {
     return Kind == Placement::Partial || Kind == Placement::Mean || Kind == Placement::Extent ||
            Kind == Placement::Extreme;
   }
+  /// Of a container: it has as many items on every rank, whatever they are there.
+  bool alikeInNumber() const { return replicated() || (reducible() && Kind != Placement::Extent); }
   /// Equal as types (evidence aside): what a fixpoint compares.
   bool same(const Value &O) const {
     return Kind == O.Kind && Was == O.Was && Dim == O.Dim && RestDim == O.RestDim && Rank == O.Rank &&
