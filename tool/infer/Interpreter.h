@@ -182,6 +182,8 @@ private:
   };
   void leftApart(ir::StmtId Side, bool Told);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
+  State repeat(Loop L, llvm::function_ref<void()> Body);
+  void runsMany(ir::FuncId Closure, llvm::function_ref<void()> Run);
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);

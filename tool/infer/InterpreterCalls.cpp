@@ -292,9 +292,10 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     for (ir::ExprId Arg : X.Args) {
       Value V = eval(Arg);
       if (!V.Funcs.empty()) { // a closure that computes the loss, and trains
-        Value Loss = anyOf(E, X, V.Funcs, Frames.back().This);
         if (!StringRef(P.Code.type(X.Object).Name).contains("LBFGS"))
-          return Loss;
+          return anyOf(E, X, V.Funcs, Frames.back().This);
+        Value Loss;
+        runsMany(V.Funcs.front(), [&] { Loss = anyOf(E, X, V.Funcs, Frames.back().This); });
         // It decides on the loss how far to go, and whether to go on.
         for (ir::FuncId Closure : V.Funcs)
           for (ir::ExprId Given : P.returned(Closure)) {

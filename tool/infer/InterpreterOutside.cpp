@@ -26,6 +26,7 @@ static bool isOutside(StringRef Name) {
       .Cases("gettimeofday", "clock_gettime", "timespec_get", "std::timespec_get", "gethostname", true)
       .Cases("getrandom", "getentropy", "getppid", "std::thread::hardware_concurrency", true)
       .Cases("at::detail::getNonDeterministicRandom", "c10::detail::getNonDeterministicRandom", true)
+      .Cases("__builtin_ia32_rdtsc", "__rdtsc", "_rdtsc", "__rdtscp", true)
       .Default(false);
 }
 
@@ -320,7 +321,10 @@ bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
 /// Follows what comes from outside through expressions, to the seeds of generators.
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
-  if (drawnByReaders(E, X)) {
+  // `reinterpret_cast<uintptr_t>(&object)`: where the system has put it
+  const bool Address = X.Kind == ExprKind::Cast && X.Args.size() == 1 && X.Args[0] != None &&
+                       P.Code.type(E).number() && StringRef(P.Code.type(X.Args[0]).Name).ends_with("*");
+  if (Address || drawnByReaders(E, X)) {
     V.Equal = Strength::Outside;
     return;
   }
@@ -361,6 +365,8 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
                Name == "srand" || Name == "std::srand" || Name == "torch::cuda::manual_seed" ||
                Name == "torch::cuda::manual_seed_all" || Name.ends_with("::set_current_seed") ||
                (X.Object != None && Name.ends_with("::seed") && isEngine(P.Code.type(X.Object).Name));
+  if (Name == "at::Generator::seed" || Name == "c10::GeneratorImpl::seed")
+    note("outside-entropy", E, V, "seeds a generator from the system's entropy");
   if (Name == "std::shuffle" || Name == "std::sample") {
     ir::ExprId Engine = X.Args.empty() ? None : X.Args.back();
     if (Engine != None && StringRef(P.Code.type(Engine).Name).contains("random_device"))
@@ -380,12 +386,18 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   for (ir::ExprId Arg : X.Args)
     Any |= X.Kind == ExprKind::Call && Arg != None && P.Code.type(E).number() &&
            StringRef(P.Code.type(Arg).Name) == "std::random_device";
-  for (ir::ExprId Arg : X.Args) {
+  // `std::seed_seq{device(), device()}`: each of them
+  bool Sequence = false;
+  std::vector<ir::ExprId> Given = X.Args;
+  if (X.Kind == ExprKind::Construct && Made == "std::seed_seq" && Given.size() == 1 && Given[0] != None)
+    if (const ir::Expr &Items = P.Code.Exprs[P.unconverted(Given[0])]; Items.Kind == ExprKind::List)
+      Sequence = true, Given = Items.Args;
+  for (ir::ExprId Arg : Given) {
     if (Arg == None || !Last[Arg].outside())
       continue;
     if (X.Kind == ExprKind::Call && X.Object != None && ofOptions(P.Code.type(X.Object)))
       agree(Arg, Last[Arg]);
-    else if (Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name))
+    else if ((Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name)) || Sequence)
       agree(Arg, Last[Arg]);
     else
       Any = true;

@@ -108,10 +108,13 @@ void Interpreter::exec(ir::StmtId Id) {
   keepCopies(Id);
   switch (S.Kind) {
   case StmtKind::Block:
+  case StmtKind::Threads:
   case StmtKind::Other: {
     int Before = NoGrads;
+    Threads += S.Kind == StmtKind::Threads;
     for (ir::StmtId Child : S.Children)
       exec(Child);
+    Threads -= S.Kind == StmtKind::Threads;
     if (S.Kind == StmtKind::Block)
       NoGrads = Before;
     return;
@@ -469,6 +472,74 @@ void Interpreter::loopBody(ir::StmtId Id) {
   }
 }
 
+/// Runs what a loop repeats until nothing changes any more, and once more if that is written down. Returns what was in
+/// front of it.
+Interpreter::State Interpreter::repeat(Loop L, llvm::function_ref<void()> Body) {
+  State Before = Current;
+  if (L.Mode == LoopMode::Rows) {
+    carry();
+    markEscaped(Depth);
+  } else if (L.Mode == LoopMode::Whole &&
+             llvm::none_of(Loops, [](const Loop &Around) { return Around.Mode == LoopMode::Rows; })) {
+    markEscaped(Depth); // behind an evaluation the last training batch isn't the one in hand: ranks count equally
+  }
+  State Entry = Current;
+  L.Entry = &Entry;
+  Loops.push_back(std::move(L));
+
+  bool Recorded = std::exchange(Recording, false);
+  State Head = Entry;
+  // What one round finds out may reach the next variable in the next one; beyond any real chain it's a defect of ours.
+  for (int Round = 0; !Restart; ++Round) {
+    if (Round == 100)
+      Exhausted = Restart = true;
+    Current = Head;
+    Dead = false;
+    Loops.back().Exits.clear();
+    Body();
+    if (Dead)
+      Current = Entry;
+    if (Loops.back().Mode == LoopMode::Rows)
+      markEscaped(Depth);
+    cutAlike(Current, Head);
+    State Next = joined(Head, Current);
+    if (sameState(Next, Head))
+      break;
+    Head = std::move(Next);
+  }
+  Recording = Recorded;
+  if (Recording || Loops.back().Mode == LoopMode::Rows) { // what the last round has found is written down
+    Current = Head;
+    Dead = false;
+    Loops.back().Exits.clear();
+    Body();
+  }
+  bool EndsDead = Dead;
+  Dead = false;
+  if (Loops.back().Mode == LoopMode::Rows && Loops.back().Loader != None && !EndsDead)
+    for (auto &[Kept, V] : Entry) // a loader has a batch, so that what is set in each step isn't an earlier loop's
+      if (auto Last = Current.find(Kept); (V.Kind == Placement::Escaped || V.Earlier) && Last != Current.end())
+        Before[Kept] = Last->second;
+  // Of a loop that isn't entered, the batch in hand is still the one before it.
+  State After = EndsDead ? Before : joined(Before, Current);
+  for (const State &Exit : Loops.back().Exits)
+    After = joined(After, Exit);
+  Current = std::move(After);
+  Loops.pop_back();
+  return Entry;
+}
+
+/// `optimizer.step(closure)` of L-BFGS outside of all loops that train is one itself: it runs its closure many times.
+void Interpreter::runsMany(ir::FuncId Closure, llvm::function_ref<void()> Run) {
+  const ir::StmtId Body = P.Code.Functions[Closure].Body;
+  if (Body == None || trainingSteps() != None || !R.reachesBackward(Body))
+    return Run();
+  Depth += 2;
+  const LoopMode Mode = CutLoops.count(Body) ? LoopMode::Rows : LoopMode::Plain;
+  repeat({Body, Mode, Depth, None, Frames.size() - 1, /*Trains=*/true, {}, {}}, Run);
+  Depth -= 2;
+}
+
 void Interpreter::execLoop(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   ++Depth;
@@ -500,57 +571,7 @@ void Interpreter::execLoop(ir::StmtId Id) {
     L.Mode = LoopMode::Rows;
   else if (L.Loader == None && folds(Id, L))
     L.Mode = LoopMode::Fold;
-  State Before = Current;
-  if (L.Mode == LoopMode::Rows) {
-    carry();
-    markEscaped(Depth);
-  } else if (L.Mode == LoopMode::Whole &&
-             llvm::none_of(Loops, [](const Loop &Around) { return Around.Mode == LoopMode::Rows; })) {
-    markEscaped(Depth); // behind an evaluation the last training batch isn't the one in hand: ranks count equally
-  }
-  State Entry = Current;
-  L.Entry = &Entry;
-  Loops.push_back(std::move(L));
-
-  bool Recorded = std::exchange(Recording, false);
-  State Head = Entry;
-  // What one round finds out may reach the next variable in the next one; beyond any real chain it's a defect of ours.
-  for (int Round = 0; !Restart; ++Round) {
-    if (Round == 100)
-      Exhausted = Restart = true;
-    Current = Head;
-    Dead = false;
-    Loops.back().Exits.clear();
-    loopBody(Id);
-    if (Dead)
-      Current = Entry;
-    if (Loops.back().Mode == LoopMode::Rows)
-      markEscaped(Depth);
-    cutAlike(Current, Head);
-    State Next = joined(Head, Current);
-    if (sameState(Next, Head))
-      break;
-    Head = std::move(Next);
-  }
-  Recording = Recorded;
-  if (Recording || Loops.back().Mode == LoopMode::Rows) { // what the last round has found is written down
-    Current = Head;
-    Dead = false;
-    Loops.back().Exits.clear();
-    loopBody(Id);
-  }
-  bool EndsDead = Dead;
-  Dead = false;
-  if (Loops.back().Mode == LoopMode::Rows && Loops.back().Loader != None && !EndsDead)
-    for (auto &[Kept, V] : Entry) // a loader has a batch, so that what is set in each step isn't an earlier loop's
-      if (auto Last = Current.find(Kept); (V.Kind == Placement::Escaped || V.Earlier) && Last != Current.end())
-        Before[Kept] = Last->second;
-  // Of a loop that isn't entered, the batch in hand is still the one before it.
-  State After = EndsDead ? Before : joined(Before, Current);
-  for (const State &Exit : Loops.back().Exits)
-    After = joined(After, Exit);
-  Current = std::move(After);
-  Loops.pop_back();
+  const State Entry = repeat(std::move(L), [&] { loopBody(Id); });
   --Depth;
   reduceAfter(Id, Entry);
   --Depth;

@@ -130,9 +130,10 @@ enum class StmtKind : uint8_t {
   Break,
   Continue,
   Goto,
-  Switch, ///< Value, Children: what stands in its body; each may be jumped to
-  Try,    ///< Children[0] the body, then the handlers
-  Other,  ///< Children, in order (labels)
+  Switch,  ///< Value, Children: what stands in its body; each may be jumped to
+  Try,     ///< Children[0] the body, then the handlers
+  Threads, ///< Children, which several threads run at once (an OpenMP region)
+  Other,   ///< Children, in order (labels)
 };
 
 struct Stmt {

@@ -29,7 +29,41 @@ ir::StmtId Lowering::block(llvm::ArrayRef<ir::StmtId> Children, ir::Range Where,
   return Out.Stmts.size() - 1;
 }
 
+/// Whether `#pragma omp parallel for`, `#pragma omp task` stands in the line above: OpenMP's flag isn't among those that
+/// units are read with, so that the loop behind it is read as any other.
+bool Lowering::startsThreads(const Stmt *S) const {
+  auto [File, Offset] = SM.getDecomposedLoc(SM.getFileLoc(S->getBeginLoc()));
+  auto [Above, Indent] = SM.getBufferData(File).take_front(Offset).rsplit('\n');
+  if (!Indent.trim().empty())
+    return false;
+  std::string Line;
+  do { // the lines that a backslash joins
+    StringRef Last;
+    std::tie(Above, Last) = Above.contains('\n') ? Above.rsplit('\n') : std::pair(StringRef(), Above);
+    Line.insert(0, Last.rtrim("\r\\").str() + " ");
+  } while (Above.rtrim("\r").ends_with("\\"));
+  StringRef Pragma = StringRef(Line).ltrim();
+  if (!Pragma.consume_front("#") || !(Pragma = Pragma.ltrim()).consume_front("pragma") ||
+      !(Pragma = Pragma.ltrim()).consume_front("omp "))
+    return false;
+  SmallVector<StringRef> Words;
+  Pragma.take_until([](char C) { return C == '('; }).split(Words, ' ', -1, /*KeepEmpty=*/false);
+  return llvm::any_of(Words, [](StringRef Word) {
+    return Word == "parallel" || Word == "task" || Word == "taskloop" || Word == "sections" || Word == "section" ||
+           Word == "teams";
+  });
+}
+
 ir::StmtId Lowering::stmt(const Stmt *S) {
+  const ir::StmtId Lowered = lowerStmt(S);
+  if (Lowered == None || !startsThreads(S))
+    return Lowered;
+  const ir::StmtId Id = make(StmtKind::Threads, S);
+  Out.Stmts[Id].Children = {Lowered};
+  return Id;
+}
+
+ir::StmtId Lowering::lowerStmt(const Stmt *S) {
   if (!S || isa<NullStmt>(S))
     return None;
   if (const auto *E = dyn_cast<Expr>(S)) {

@@ -91,7 +91,9 @@ private:
   bool runsConstructor(const clang::CXXCtorInitializer *I);
   void setForwardOf(ir::ExprId Id, clang::QualType ModuleType);
 
+  bool startsThreads(const clang::Stmt *S) const;
   ir::StmtId stmt(const clang::Stmt *S);
+  ir::StmtId lowerStmt(const clang::Stmt *S);
   ir::StmtId block(llvm::ArrayRef<ir::StmtId> Children, ir::Range Where, bool Transparent);
   ir::StmtId make(ir::StmtKind Kind, const clang::Stmt *S);
   const clang::CXXDestructorDecl *destructorOf(const clang::VarDecl *V);

@@ -216,8 +216,8 @@ private:
     const std::string &Source = text(At);
     uint32_t Size = At.End - At.Begin;
     if (StringRef(T.Text).contains("{accelerator}") && !F.Texts.count("accelerator")) {
-      Needs.insert(F.Function);
-      auto [It, New] = Earliest.try_emplace(F.Function, At.Begin);
+      Needs.insert(holder(F.Function));
+      auto [It, New] = Earliest.try_emplace(holder(F.Function), At.Begin);
       It->second = std::min(It->second, At.Begin);
     }
     switch (T.What) {
@@ -337,8 +337,68 @@ private:
   // The handle and its header
   //===--------------------------------------------------------------------===//
 
+  /// The function whose handle `F` uses: of a lambda that takes all that it names by reference, the one around it, if
+  /// that doesn't end before its last call.
+  ir::FuncId holder(ir::FuncId F) {
+    if (F == None)
+      return F;
+    auto [It, New] = Holders.try_emplace(F, F);
+    if (!New)
+      return It->second;
+    const ir::Function &Fn = P.Code.Functions[F];
+    const bool Own = any_of(P.Code.Vars, [&](const ir::Var &V) {
+      return V.Function == F && V.Type != None && P.Code.Types[V.Type].Kind == ir::TypeKind::Accelerator;
+    });
+    if (Own || Fn.Parent == None)
+      return F;
+    const ir::Function &Around = P.Code.Functions[Fn.Parent];
+    auto Made = find_if(P.Code.Exprs, [&](const ir::Expr &X) { // a generic lambda's instantiations have one text
+      const ir::Range *Of = X.Kind != ir::ExprKind::Lambda || X.Func == None ? nullptr : &P.Code.Functions[X.Func].Where;
+      return Of && Of->File == Fn.Where.File && Of->Begin == Fn.Where.Begin;
+    });
+    if (Made == P.Code.Exprs.end() || !Made->Where.Editable || !StringRef(slice(Made->Where)).starts_with("[&]") ||
+        Around.BodyBegin > Made->Where.Begin || (!Around.Main && !outlived(F)))
+      return F;
+    return Holders[F] = holder(Fn.Parent);
+  }
+
+  /// Whether a lambda is a variable that the function around it only calls, or what an algorithm or an optimizer's step
+  /// is given.
+  bool outlived(ir::FuncId F) const {
+    ir::VarId Named = None;
+    bool Given = false, Kept = false;
+    auto IsIt = [&](ir::ExprId E) {
+      return E != None && P.Code.Exprs[P.unconverted(E)].Kind == ir::ExprKind::Lambda &&
+             P.Code.Exprs[P.unconverted(E)].Func == F;
+    };
+    const ir::StmtId Body = P.Code.Functions[P.Code.Functions[F].Parent].Body;
+    P.forEachStmt(Body, [&](ir::StmtId S) {
+      if (P.Code.Stmts[S].Kind == ir::StmtKind::Decl && IsIt(P.Code.Stmts[S].Value))
+        Named = P.Code.Stmts[S].Var;
+    });
+    P.forEachExprIn(Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      const bool Runs = StringRef(X.Name).ends_with("::step") || StringRef(X.Name).starts_with("std::for_each") ||
+                        StringRef(X.Name).starts_with("std::transform") || X.Name == "std::invoke";
+      for (ir::ExprId Arg : X.Args) {
+        const bool Names = Arg != None && Named != None && P.Code.Exprs[P.unconverted(Arg)].Var == Named;
+        (Runs ? Given : Kept) |= (X.Kind == ir::ExprKind::Call || X.Kind == ir::ExprKind::Construct ||
+                                  X.Kind == ir::ExprKind::Assign) &&
+                                 (Names || IsIt(Arg));
+      }
+      Kept |= X.Kind == ir::ExprKind::Lambda && X.Func != F && Named == None; // maybe within another one
+    });
+    P.forEachStmt(Body, [&](ir::StmtId S) {
+      const ir::Stmt &X = P.Code.Stmts[S];
+      Kept |= X.Kind == ir::StmtKind::Return && X.Value != None && Named != None &&
+              P.Code.Exprs[P.unconverted(X.Value)].Var == Named;
+    });
+    return !Kept && (Named != None || Given);
+  }
+
   /// The name of the accelerator in a function: one that is there, else `accelerator`, unless that is taken.
   std::string accelerator(ir::FuncId F) {
+    F = holder(F);
     auto [It, New] = Handles.try_emplace(F);
     if (!New)
       return It->second;
@@ -454,6 +514,7 @@ private:
   const TaughtBodies Taught;
   Migration Out;
   std::set<ir::FuncId> Needs, Present;
+  std::map<ir::FuncId, ir::FuncId> Holders;
   std::map<ir::FuncId, std::string> Handles;
   std::map<ir::FuncId, uint32_t> Earliest; ///< first use of the handle, by function
   ir::FuncId Editing = None;
