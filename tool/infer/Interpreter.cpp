@@ -165,10 +165,10 @@ ir::ExprId Interpreter::assignedBy(const Location &L) const {
 /// The elements of a pair or tuple, if it was made of them in the project.
 const std::vector<Value> *Interpreter::partsOf(ir::ExprId E) const {
   for (int Hops = 0; E != None && Hops != 8; ++Hops) {
-    if (Cuts.count(E))
-      return nullptr;
     if (auto It = Parts.find(E); It != Parts.end())
       return It->second.empty() ? nullptr : &It->second;
+    if (Cuts.count(E))
+      return nullptr;
     const ir::Expr &X = P.Code.Exprs[E];
     if (X.Kind == ExprKind::Ref) {
       E = assignedBy({X.Var, {}});

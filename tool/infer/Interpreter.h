@@ -54,6 +54,7 @@ bool isQuery(llvm::StringRef Name);
 bool ofOptions(const ir::Type &T);
 /// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
 bool holdsNumbers(llvm::StringRef Type);
+bool holdsBoth(llvm::StringRef Type);
 /// `T<int>` of the rest of a type's name, `T<int>, D>`.
 llvm::StringRef firstArgument(llvm::StringRef Rest);
 /// An iterator of a container of the standard library.
@@ -480,6 +481,7 @@ private:
   void wholeDraws();
 
   // What differs between processes by itself (InterpreterOutside.cpp)
+  bool opensLog(ir::ExprId E, const ir::Expr &X) const;
   void ofOneProcess(ir::ExprId E, const ir::Expr &X);
   bool isInput(ir::ExprId E) const;
   void readsInput(ir::ExprId E);
@@ -562,6 +564,7 @@ private:
   const Loop *stepLoop() const;
   uint32_t rowsOfAll(const ir::Expr &X) const;
   bool movesParameter(const ir::Expr &X) const;
+  ir::ExprId heldBy(const ir::Expr &X, const Frame &In) const;
   ir::ExprId cutPoint(ir::ExprId E, const Loop &Step);
   bool filledByNumber(ir::VarId V) const;
   ir::ExprId carrier(ir::ExprId E, bool Inner, bool ThroughNames = true) const;

@@ -87,7 +87,7 @@ bool Interpreter::filledByNumber(ir::VarId V) const {
 
 /// Whether a pair or tuple holds lists of numbers beside tensors: those would be cut with it, and what they count or
 /// pick isn't.
-static bool holdsBoth(StringRef Type) {
+bool holdsBoth(StringRef Type) {
   if (!Type.consume_front("std::pair<") && !Type.consume_front("std::tuple<"))
     return false;
   for (StringRef One = firstArgument(Type); !One.empty(); One = firstArgument(Type)) {
@@ -137,6 +137,22 @@ bool Interpreter::flattensOne(const ir::Expr &Call) const {
   return Merged && Kept;
 }
 
+/// `targets.value()`, `*targets` of a parameter that may hold nothing: the tensor that the call gives for it.
+ir::ExprId Interpreter::heldBy(const ir::Expr &X, const Frame &In) const {
+  const bool Value = X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::value");
+  const bool Star = X.Kind == ExprKind::Unary && X.Name == "*";
+  const ir::ExprId Of = Value ? X.Object : Star ? X.Args[0] : None;
+  if (Of == None || !StringRef(P.Code.type(Of).Name).contains("optional<"))
+    return None;
+  const std::vector<ir::VarId> &Params = P.Code.Functions[In.Function].Params;
+  const auto Param = llvm::find(Params, P.Code.Exprs[P.unconverted(Of)].Var);
+  const size_t I = Param - Params.begin();
+  if (Param == Params.end() || I >= In.Args.size() || In.Args[I] == None)
+    return None;
+  const ir::ExprId Given = P.unconverted(In.Args[I]);
+  return P.Code.type(Given).Kind == TypeKind::Tensor ? Given : None;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
@@ -163,6 +179,11 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
     }
     if (X.Kind == ExprKind::Call && (X.Name == "std::move" || X.Name == "std::forward") && !X.Args.empty()) {
       E = X.Args[0];
+      continue;
+    }
+    if (const ir::ExprId Held = At > Step.Frame ? heldBy(P.Code.Exprs[P.unconverted(E)], Frames[At]) : None; Held != None) {
+      E = Held;
+      --At;
       continue;
     }
     if (X.Kind == ExprKind::Cast && !X.Args.empty() && X.Args[0] != None &&
@@ -271,6 +292,13 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
   if (const Loop *Step = stepLoop())
     CutRows[Step->Statement].insert(V.Rows);
+  // Of a pair, `accelerator.shard(get_batch())`, each part has dimensions of its own.
+  if (const std::vector<Value> *Of = partsOf(E); Of && !holdsBoth(P.Code.type(E).Name)) {
+    std::vector<Value> Own(Of->size(), V);
+    for (size_t I = 0; I != Own.size(); ++I)
+      Own[I].takeRank((*Of)[I]);
+    Parts[E] = std::move(Own);
+  }
   if (Whole.Forward != None && !Whole.AllRows) {
     const Loop *Step = stepLoop();
     if (auto Given = InputOf.find(Whole.Forward); Given != InputOf.end() && Step)

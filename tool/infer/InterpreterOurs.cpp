@@ -88,6 +88,8 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
       Restart = true;
     if (!Args.empty() && (Args[0].Kind == Placement::Sharded || Args[0].Kind == Placement::Unknown))
       note("unknown-rows", E, Args[0], "is cut by `shard`, but is made of a rank's own rows already");
+    if (const std::vector<Value> *Of = X.Args.empty() ? nullptr : partsOf(X.Args[0]))
+      Parts[E] = std::vector<Value>(*Of);
     return rowsCut(E, Args.empty() ? Value() : Args[0],
                    X.Args.size() > 1 ? unsigned(integer(X.Args[1]).value_or(0)) : 0);
   }

@@ -68,6 +68,13 @@ bool changesFile(StringRef Name) { return changes(Name) || makesFolder(Name); }
 
 bool differsOrChanges(StringRef Name) { return isOutside(Name) || isQuery(Name) || changesFile(Name); }
 
+/// What may be a path.
+static bool isText(const ir::Type &T) {
+  StringRef Name = T.Name;
+  return T.Kind == ir::TypeKind::String || Name.starts_with("std::basic_string") || Name.starts_with("std::string") ||
+         Name.contains("filesystem::path") || Name.starts_with("char");
+}
+
 /// A library's `image.write(path)`, `plot::save("loss.png")`: what is called so and is given a name of a file writes
 /// it.
 bool Interpreter::writesByLibrary(const ir::Expr &X) const {
@@ -82,13 +89,7 @@ bool Interpreter::writesByLibrary(const ir::Expr &X) const {
     return false;
   if (X.Object != None && (P.Code.type(X.Object).Kind != ir::TypeKind::Unknown || P.Code.type(X.Object).Own))
     return false;
-  return llvm::any_of(X.Args, [&](ir::ExprId Arg) {
-    if (Arg == None)
-      return false;
-    StringRef Type = P.Code.type(Arg).Name;
-    return P.Code.type(Arg).Kind == ir::TypeKind::String || Type.starts_with("std::basic_string") ||
-           Type.starts_with("std::string") || Type.contains("filesystem::path") || Type.starts_with("char");
-  });
+  return llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && isText(P.Code.type(Arg)); });
 }
 
 /// Whether a loop runs over the entries of a folder.
@@ -214,6 +215,34 @@ void Interpreter::readsInput(ir::ExprId E) {
        "`value = accelerator.broadcast(value)`");
 }
 
+/// `TensorBoardLogger logger(path)`, `spdlog::basic_logger_mt(name, path)`: a library's class of whose name one expects
+/// that it writes to what it's given the name of.
+bool Interpreter::opensLog(ir::ExprId E, const ir::Expr &X) const {
+  StringRef Type = P.Code.type(E).Name;
+  if ((X.Kind != ExprKind::Construct && X.Kind != ExprKind::Call) || X.Callee.empty() || P.callee(X) != None ||
+      (X.Kind == ExprKind::Call && X.Object != None))
+    return false;
+  for (const char *Holder : {"std::shared_ptr<", "std::unique_ptr<", "std::optional<"})
+    Type.consume_front(Holder);
+  Type = Type.take_until([](char C) { return C == '<' || C == '>' || C == ','; });
+  for (const char *Known : {"std::", "torch::", "at::", "c10::", "caffe2::", "accelerate::"})
+    if (Type.starts_with(Known))
+      return false;
+  Type = Type.substr(Type.rfind(':') + 1);
+  if (!Type.ends_with_insensitive("logger") && !Type.ends_with_insensitive("writer") &&
+      !Type.ends_with_insensitive("recorder"))
+    return false;
+  bool Named = false, Alone = false;
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None) {
+      Named |= isText(P.Code.type(Arg));
+      P.forEachExpr(Arg, [&](ir::ExprId Sub) {
+        Alone |= P.Code.Exprs[Sub].Name == "accelerate::Accelerator::main_process_file";
+      });
+    }
+  return Named && !Alone;
+}
+
 /// Standard input, the terminal and signals: what one process has or sees.
 void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
   StringRef Name = StringRef(X.Name).substr(StringRef(X.Name).rfind(':') + 1);
@@ -235,6 +264,10 @@ void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
     note("one-process", E, Value(),
          "opens the same for each rank, and all of them write to it: let the main process alone do so, "
          "`if (accelerator.is_main_process())`");
+  if (opensLog(E, X) && ByRank == 0)
+    note("one-process", E, Value(),
+         "opens on each rank what it will write to: give it `accelerator.main_process_file(path)` if that is the path "
+         "of a file, else let the main process alone make it, `if (accelerator.is_main_process())`");
   if (X.Object == None && (Name == "isatty" || Name == "ioctl"))
     note("one-process", E, Value(),
          "asks for the terminal, which a launcher's ranks don't have: don't let the training depend on it");

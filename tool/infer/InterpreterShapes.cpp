@@ -484,15 +484,17 @@ std::vector<ir::ExprId> Interpreter::indexItems(const ir::Expr &X) const {
 
 /// The number of dimensions of a whole tensor that is indexed; -1 if that isn't known.
 int Interpreter::rankIndexed(const ir::Expr &X, int Rank) const {
+  const int Whole = Rank;
   int Tensors = 0, Picked = 0;
   for (ir::ExprId Item : indexItems(X)) {
     StringRef Type = P.Code.type(Item).Name;
     if (P.Code.type(Item).Kind == TypeKind::Tensor) {
       auto Known = Last.find(Item);
-      if (Known == Last.end() || Known->second.Rank != 1) // a mask may have as many as what it picks from
+      const int Own = Known == Last.end() ? -1 : Known->second.Rank;
+      if (Own < 1 || (Own > 1 && Own <= Whole)) // a mask may have as many as what it picks from
         return -1;
       ++Tensors;
-      Picked = 1;
+      Picked = std::max(Picked, Own);
     } else if (P.Code.type(Item).Kind == TypeKind::Integer) {
       --Rank;
     } else if (!Type.ends_with("indexing::Slice")) {
