@@ -38,6 +38,7 @@ private:
   void chooseIndexed();
   bool integerLiteral(ir::ExprId E) const;
   bool namesDevice(ir::ExprId Text) const;
+  bool numbersDevice(ir::ExprId Init) const;
   bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;

@@ -296,6 +296,14 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
     *Features |= Outcomes.size() != All;
   }
   Value Result = Value::of(Placement::Replicated, E);
+  // A mask for each row and head of attention, `[B * heads, T, S]`: of other rows than an operand that is cut.
+  for (size_t I = 0; I != Operands.size() && AnyLocal && Outcomes.empty(); ++I)
+    if (const Value &V = Operands[I]; V.Kind == Placement::Replicated && !V.Nothing && V.Rank > 2 && I > 0 &&
+                                      llvm::all_of(Signatures, [&](const Signature &S) {
+                                        return I < S.Inputs.size() && S.Inputs[I].find('.') == std::string::npos &&
+                                               V.Rank > int(S.Inputs[I].size());
+                                      }))
+      return Value::unknown("is given one operand cut by rows and another with more dimensions than `" + Name + "` shares among rows", E);
   if (Outcomes.empty() && llvm::any_of(Operands, [](const Value &V) { return V.Rank >= 0; })) {
     // LibTorch would throw: what was counted is wrong.
     std::vector<Value> Uncounted(Operands.begin(), Operands.end());

@@ -329,6 +329,7 @@ private:
   // Operations (InterpreterOperations.cpp, InterpreterShapes.cpp)
   void ofItsStep(llvm::ArrayRef<Value> Operands, Value &Result);
   Value apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
+  ir::ExprId reductionNumber(const ir::Expr &X) const;
   Value loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In);
   Value gradients(ir::ExprId E, const ir::Expr &X);
   Value byClass(ir::ExprId E, const ir::Expr &X, const Operands &In);
@@ -552,6 +553,7 @@ private:
   std::vector<ir::ExprId> operandsOf(const ir::Expr &X) const;
   void evaluates(ir::ExprId Batch);
   bool takesOneSample(ir::ExprId E, const ir::Expr &X, Operation Op, const Value &V, const Value &Result);
+  bool looksUpBags(const ir::Expr &X) const;
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
   uint32_t named(const std::string &Name);

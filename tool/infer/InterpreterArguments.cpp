@@ -75,6 +75,10 @@ Interpreter::Arguments Interpreter::arguments(const OperationRow &Row, llvm::Arr
   readSettings();
   for (ir::ExprId Arg : Given)
     Add(Arg, 8);
+  // `sort(/*stable=*/true, dim)`: no dimension is a bool.
+  if (!Row.Parameters.empty() && StringRef(Row.Parameters[0].Name).starts_with("dim") && !Positions.empty() &&
+      Positions[0].size() == 1 && P.Code.type(Positions[0][0]).Kind == TypeKind::Bool)
+    Positions.erase(Positions.begin());
   for (size_t I = 0; I != Positions.size() && I != Row.Parameters.size(); ++I)
     if (!Positions[I].empty())
       Result.try_emplace(Row.Parameters[I].Name, Positions[I]);

@@ -96,6 +96,17 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
   return Result;
 }
 
+/// The reduction of `torch::mse_loss(output, target, 2)`, which at::Reduction numbers; None if it isn't given so.
+ir::ExprId Interpreter::reductionNumber(const ir::Expr &X) const {
+  if (X.Kind != ExprKind::Call || StringRef(X.Name).contains("functional::") || StringRef(X.Name).ends_with("::forward"))
+    return None;
+  size_t Before = StringRef(X.Name).ends_with("::ctc_loss"); // the number of the blank
+  for (ir::ExprId Arg : X.Args)
+    if (Arg != None && P.Code.type(Arg).Kind == TypeKind::Integer && Before-- == 0)
+      return Arg;
+  return None;
+}
+
 Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
   if (In.Tensors.size() > 1 && realigned(In.Tensors[0], In.Tensors[1]))
     return Value::of(Placement::Replicated, E);
@@ -109,13 +120,18 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
                    : contract(Row.Signatures, Row.Of, featured(Row.Signatures, In.Tensors, E), E, X.Name);
   if (Rows.replicated())
     drawn(E, /*Rows=*/false);
+  const ir::ExprId Number = reductionNumber(X);
+  const bool Named = Number != None && (mentions(Number, "None", 2) || mentions(Number, "Mean", 2) || mentions(Number, "Sum", 2));
+  std::optional<int64_t> Which;
+  if (Number != None && !Named)
+    Which = integer(Number);
   auto Says = [&](const char *Text) {
     bool Found = In.Maker != None && saysAnywhere(In.Maker, Text);
     for (ir::ExprId Arg : X.Args)
       Found |= P.Code.type(Arg).Kind != TypeKind::Tensor && mentions(Arg, Text, 2);
     return Found;
   };
-  if (Rows.replicated() && !Says("None") && !Says("kNone"))
+  if (Rows.replicated() && !Says("None") && !Says("kNone") && (Number == None || Named || Which.value_or(0) != 0))
     Rows.setRank(0);
   if (Rows.Kind != Placement::Sharded)
     return Rows;
@@ -132,8 +148,9 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   }
   Weighted |= Row.parameter("ignore_index") && writesIgnored();
   SaidUnderIf = false;
-  bool PerRow = Says("None") || Says("kNone"), Sum = Says("Sum") || Says("kSum");
-  bool Several = SaidUnderIf || (PerRow && Sum) || ((PerRow || Sum) && (Says("Mean") || Says("kMean")));
+  const bool PerRow = Says("None") || Says("kNone") || Which == 0,
+             Sum = Says("Sum") || Says("kSum") || Which == 2;
+  bool Several = SaidUnderIf || (Number != None && !Named && !Which) || (PerRow && Sum) || ((PerRow || Sum) && (Says("Mean") || Says("kMean")));
   if (From.Made.size() > 1 && (PerRow || Sum)) // each of which may be meant
     Several |= llvm::any_of(From.Made, [&](ir::ExprId Made) {
       return Made != In.Maker && !mentions(Made, Sum ? "Sum" : "None") && !mentions(Made, Sum ? "kSum" : "kNone");

@@ -251,6 +251,10 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     for (const Parameter &Needed : Row.Parameters)
       if (!Needed.Optional && !Args.count(Needed.Name) && AnyLocal)
         return lookedAt(E, X.Name); // the width of a one-hot code is the batch's maximum unless it is given
+    if (AnyLocal && looksUpBags(X))
+      return Value::unknown("looks up words by places that count those of all rows", E);
+    if (AnyLocal && X.Name == "at::isin" && P.Code.type(X.Args[0]).Kind != TypeKind::Tensor)
+      return Value::unknown("looks for a number in all rows", E);
     bool Otherwise = !Row.Option.empty() && In.Maker != None && switchedOn(In.Maker, Row.Option);
     bool Features = false;
     const std::vector<Signature> &Signatures = Otherwise ? Row.WithOption : Row.Signatures;
@@ -359,7 +363,10 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     for (const Value &V : Values)
       if (!V.replicated())
         return lookedAt(E, X.Name);
-    return Value::of(Placement::Replicated, E);
+    Result = Value::of(Placement::Replicated, E);
+    if (StringRef(X.Name).ends_with("::masked_select"))
+      Result.setRank(1);
+    return Result;
   case Operation::Scatter:
     return scattered(E, X, In, Dims);
   case Operation::Lookup:

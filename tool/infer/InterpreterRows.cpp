@@ -419,6 +419,18 @@ void Interpreter::evaluates(ir::ExprId Batch) {
   }
 }
 
+/// `bags(words, offsets)`: what looks up words that lie one behind the other, with where the rows' begin.
+bool Interpreter::looksUpBags(const ir::Expr &X) const {
+  StringRef Name = X.Name;
+  if (!Name.contains("EmbeddingBag") && !Name.ends_with("embedding_bag"))
+    return false;
+  if (Name.contains("functional::"))
+    return arguments(OperationRow(), X.Args).count("offsets") != 0;
+  const size_t Words = Name.ends_with("::forward") ? 0 : 1; // ATen's takes the weight first
+  return X.Args.size() > Words + 1 && X.Args[Words + 1] != None &&
+         P.Code.type(X.Args[Words + 1]).Kind == TypeKind::Tensor && !Last.at(X.Args[Words + 1]).Nothing;
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -426,8 +438,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   bool Loss = Op && (*Op == Operation::Loss || *Op == Operation::ClassLoss);
   bool Module = Op && !Loss && StringRef(X.Name).ends_with("::forward");
   std::vector<ir::ExprId> Operands = operandsOf(X);
-  if (StringRef(X.Name).ends_with("::bucketize") && Operands.size() > 1) // its boundaries are no rows
-    Operands.resize(1);
+  if (Op && *Op == Operation::ClassLoss && StringRef(X.Name).contains_insensitive("ctc") && Operands.size() > 1 &&
+      Last[Operands[1]].Rank == 1) // targets one behind the other
+    Operands.erase(Operands.begin() + 1);
 
   bool Leaf = (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) &&
               !R.InputCalls.count(E) && !isPoint();
@@ -452,6 +465,14 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     }
   if (const Loop *Step = Result.Forward == E && taken(By.CutEarly) ? stepLoop() : nullptr)
     InputOf[E] = cutPoint(Operands[0], *Step);
+
+  // Words one behind the other, and where each row's begin: rows are what comes out.
+  if (Result.replicated() && looksUpBags(X)) {
+    Result.Rows = ownRowsName(E);
+    if (const Loop *Step = Result.Trained ? stepLoop() : nullptr)
+      Result.Edges = {Edge{E, Step->Statement, Result.Rows, true}};
+    return Result;
+  }
 
   // `w.sub_(rate * w.grad())`: what a parameter is changed by is no batch that it meets.
   if (X.Kind == ExprKind::Call && X.Object != None && InPlace && Result.replicated() && R.ofModel(X.Object)) {

@@ -307,6 +307,9 @@ void Deriver::models() {
       if (Call.Kind != ExprKind::Call || Call.Object == None || Call.Args.empty() ||
           !StringRef(Call.Name).ends_with("::to") || !R.isTrainedModel(Call.Object))
         return;
+      // A class's own `to` moves more than `prepare` knows of, unless it overrides the one that it calls.
+      if (llvm::any_of(P.bodies(Call), [&](ir::FuncId To) { return P.Code.Functions[To].Overrides.empty(); }))
+        return;
       TypeKind Kind = P.Code.type(Call.Args[0]).Kind;
       if ((Kind != TypeKind::Device && Kind != TypeKind::DeviceType) || mentionsOurs(X.Value))
         return;

@@ -175,6 +175,22 @@ bool Deriver::namesDevice(ir::ExprId Text) const {
          (X.Kind != ExprKind::Literal || StringRef(X.Name).starts_with("cuda:"));
 }
 
+/// Whether an initialiser may give a GPU by its number: `torch::Device(kind, 0)`, `"cuda:" + number`.
+bool Deriver::numbersDevice(ir::ExprId Init) const {
+  bool Numbers = false;
+  P.forEachExpr(Init, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    if (X.Kind == ExprKind::Literal && StringRef(X.Name).starts_with("cuda:"))
+      Numbers = true;
+    if (X.Kind != ExprKind::Construct || P.Code.type(E).Kind != TypeKind::Device || X.Args.empty())
+      return;
+    const ir::Expr &Text = expr(P.unconverted(X.Args[0]));
+    Numbers |= X.Args.size() == 2 && !StringRef(expr(X.Args[0]).Name).ends_with("CPU");
+    Numbers |= P.Code.type(P.unconverted(X.Args[0])).Kind == TypeKind::String && Text.Kind != ExprKind::Literal;
+  });
+  return Numbers;
+}
+
 /// GPUs that are named by their number where no variable holds them, `x.to("cuda:0")`, `Buffer(torch::Device(name))`,
 /// or one of namespace scope does: every rank would take that one.
 void Deriver::chooseIndexed() {
@@ -225,11 +241,16 @@ void Deriver::chooseIndexed() {
   // Before `main` no rank knows which it is.
   for (const auto &[Global, Init] : P.Code.Globals) {
     const ir::Type &T = P.Code.typeOf(Global);
-    const ir::Expr &X = expr(P.unconverted(Init));
-    bool Number = X.Kind == ExprKind::Literal && StringRef(X.Name).starts_with("cuda:");
-    Number |= expr(Init).Kind == ExprKind::Construct && expr(Init).Args.size() == 2 &&
-              StringRef(expr(expr(Init).Args[0]).Name).ends_with("kCUDA");
-    if (T.Kind != TypeKind::Device || !Number || P.Main == None)
+    P.forEachExpr(Init, [&](ir::ExprId E) { // `torch::TensorOptions().device(torch::kCUDA, 0)`
+      const ir::Expr &X = expr(E);
+      if ((X.Name == "c10::TensorOptions::device" || X.Name == "at::device") && X.Args.size() == 2 && P.Main != None &&
+          integerLiteral(X.Args[1])) {
+        Fact D = fact("device-fixed", P.Main);
+        D.Nodes["place"] = X.Where;
+        Out.add(std::move(D));
+      }
+    });
+    if (T.Kind != TypeKind::Device || P.Main == None || !numbersDevice(Init))
       continue;
     const ir::Function &Main = P.Code.Functions[P.Main];
     Fact D = fact(T.Const ? "device-fixed" : "device-global", P.Main);
