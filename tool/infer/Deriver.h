@@ -8,6 +8,8 @@
 
 namespace migrate {
 
+std::string scopeOf(llvm::StringRef Usr);
+
 class Deriver {
 public:
   Deriver(const Program &P, const Roles &R, const Findings &F, SourceText Text) : P(P), R(R), F(F), Text(Text) {}
@@ -36,7 +38,7 @@ private:
   void chooseDevices();
   void chooseTaughtDevices();
   void chooseIndexed();
-  bool integerLiteral(ir::ExprId E) const;
+  bool numbersGpu(const ir::Expr &X) const;
   bool namesDevice(ir::ExprId Text) const;
   bool numbersDevice(ir::ExprId Init) const;
   bool holdsIndexed(const ir::Range &Where) const;

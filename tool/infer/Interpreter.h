@@ -188,6 +188,8 @@ private:
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
+  std::optional<bool> countedAs(const ir::Expr &X);
+  std::optional<bool> flagged(const ir::Expr &X) const;
   std::optional<bool> given(ir::ExprId Condition);
   bool ofCall(ir::ExprId E) const;
   bool ofTemporary(ir::ExprId E);

@@ -195,6 +195,55 @@ void Interpreter::keptOnOneSide(const State &A, const State &B) {
           Restart |= CoerceAtAssign.insert(Part->AssignedBy).second;
 }
 
+/// `x.dim() == 1`, of a tensor whose dimensions are counted: a function that takes one state or a batch of them does
+/// otherwise for each. None of any other condition.
+std::optional<bool> Interpreter::countedAs(const ir::Expr &X) {
+  if (X.Kind != ExprKind::Binary || X.Args.size() != 2)
+    return std::nullopt;
+  for (bool Turned : {false, true}) {
+    const ir::ExprId Of = countsDimensions(X.Args[Turned]);
+    const std::optional<int64_t> Number = integer(X.Args[!Turned]);
+    if (Of == None || !Number)
+      continue;
+    const int Rank = eval(Of).Rank;
+    if (Rank < 0)
+      return std::nullopt;
+    const int64_t L = Turned ? *Number : Rank, Rt = Turned ? Rank : *Number;
+    return X.Name == "=="   ? std::optional(L == Rt)
+           : X.Name == "!=" ? std::optional(L != Rt)
+           : X.Name == "<"  ? std::optional(L < Rt)
+           : X.Name == "<=" ? std::optional(L <= Rt)
+           : X.Name == ">"  ? std::optional(L > Rt)
+           : X.Name == ">=" ? std::optional(L >= Rt)
+                            : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// What a flag of the function says here, `if (single) value = value.squeeze(0);`, that it sets on the way. None of one
+/// that is only set where it is declared, which someone may set otherwise, or that others may set.
+std::optional<bool> Interpreter::flagged(const ir::Expr &X) const {
+  if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.typeOf(X.Var).Kind != ir::TypeKind::Bool ||
+      P.Code.Vars[X.Var].Param || !Depths.count(X.Var))
+    return std::nullopt;
+  const ir::FuncId F = Frames.back().Function;
+  const ir::ExprId Set = assignedBy({X.Var, {}});
+  if (Set == None || P.Code.Vars[X.Var].Function != F || P.Code.Exprs[P.unconverted(Set)].Kind != ExprKind::Literal)
+    return std::nullopt;
+  bool Again = false, Others = false;
+  P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+    const ir::Expr &Of = P.Code.Exprs[E];
+    auto IsIt = [&](ir::ExprId Arg) { return Arg != None && P.Code.Exprs[P.unconverted(Arg)].Var == X.Var; };
+    Again |= Of.Kind == ExprKind::Assign && Of.Name == "=" && IsIt(Of.Args[0]);
+    Others |= Of.Kind == ExprKind::Lambda || (Of.Kind == ExprKind::Unary && Of.Name == "&" && IsIt(Of.Args[0]));
+    for (size_t I = 0; Of.Kind == ExprKind::Call && I != Of.Args.size(); ++I)
+      Others |= I < 32 && (Of.Writable >> I & 1) && IsIt(Of.Args[I]);
+  });
+  if (!Again || Others)
+    return std::nullopt;
+  return P.Code.Exprs[P.unconverted(Set)].Name == "true";
+}
+
 /// Whether a parameter was given something: `if (!action.defined()) action = …` of a function that samples for some
 /// callers and looks at what others have sampled. None where that isn't known.
 std::optional<bool> Interpreter::given(ir::ExprId Condition) {
@@ -204,6 +253,10 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
     const std::optional<bool> Given = given(X.Args[0]);
     return Given ? std::optional(!*Given) : std::nullopt;
   }
+  if (const std::optional<bool> Counted = countedAs(X))
+    return Counted;
+  if (const std::optional<bool> Flag = flagged(X))
+    return Flag;
   if (X.Kind != ExprKind::Call || X.Object == None ||
       (!llvm::StringRef(X.Name).ends_with("::defined") && !llvm::StringRef(X.Name).ends_with("::has_value")))
     return std::nullopt;

@@ -65,9 +65,12 @@ std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
   return std::nullopt;
 }
 
-/// The tensor of `x.dim()`.
+/// The tensor of `x.dim()`, `x.sizes().size()`.
 ir::ExprId Interpreter::countsDimensions(ir::ExprId E) const {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (X.Kind == ExprKind::Call && X.Object != None && StringRef(X.Name).ends_with("::size") && X.Args.empty())
+    if (const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)]; StringRef(Of.Name).ends_with("::sizes"))
+      return Of.Object;
   bool Counts = X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Tensor &&
                 (StringRef(X.Name).ends_with("::dim") || StringRef(X.Name).ends_with("::ndimension"));
   return Counts ? X.Object : None;
@@ -560,7 +563,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     const bool Items = List && P.Code.type(X.Object).Kind == TypeKind::Container && !listsRows(X.Object, Whole) &&
                        (Whole.Batch == None || filledHere(List->Root));
     if (Method == "size")
-      return Value::of(Items || Alike ? Placement::Replicated : Placement::Extent, E);
+      return Value::of(Items || Alike || countsDimensions(E) != None ? Placement::Replicated : Placement::Extent, E);
     if (Items && Method == "empty")
       return Value::of(Placement::Replicated, E);
     if (StringRef Type = P.Code.type(E).Name;

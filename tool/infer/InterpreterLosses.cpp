@@ -110,6 +110,10 @@ ir::ExprId Interpreter::reductionNumber(const ir::Expr &X) const {
 Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In) {
   if (In.Tensors.size() > 1 && realigned(In.Tensors[0], In.Tensors[1]))
     return Value::of(Placement::Replicated, E);
+  // Targets one behind the other, of all rows, aren't cut with them.
+  const bool Joined = StringRef(X.Name).contains_insensitive("ctc") && In.Tensors.size() > 1 && In.Tensors[1].Rank == 1;
+  if (Joined && llvm::any_of(In.Tensors, [](const Value &V) { return V.Kind == Placement::Sharded; }))
+    return Value::unknown("finds each row's targets by the lengths of those before it", E);
   std::vector<Value> Beside = In.Values;
   // ATen's kernels squeeze both: `[B, 1]` beside `[B]` is row by row (aten/src/ATen/native/Loss.cpp).
   auto ByRows = [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim == 0; };

@@ -198,6 +198,8 @@ void Deriver::chooseIndexed() {
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
     if (expr(E).Name == "accelerate::Accelerator::device")
       P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
+  for (ir::ExprId E : ChosenDevices) // which are mapped as a whole
+    P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
   std::set<std::pair<ir::FileId, uint32_t>> Known; // of variables, and of other instantiations
   for (const Fact &D : Out.all())
     if (auto It = D.Nodes.find("value"); It != D.Nodes.end() && StringRef(D.Name).starts_with("device-"))
@@ -212,8 +214,10 @@ void Deriver::chooseIndexed() {
     StringRef Name = X.Name;
     bool Makes = X.Kind == ExprKind::Construct && P.Code.type(E).Kind == TypeKind::Device;
     bool Option = X.Kind == ExprKind::Call && (Name == "c10::TensorOptions::device" || Name == "at::device");
-    if ((Makes || Option) && X.Args.size() == 2 && StringRef(expr(X.Args[0]).Name).ends_with("kCUDA") &&
-        integerLiteral(X.Args[1])) {
+    // `std::make_shared<torch::Device>(torch::kCUDA, 0)`
+    bool Holds = X.Kind == ExprKind::Call && StringRef(P.Code.type(E).Name).contains("<c10::Device") &&
+                 (Name == "std::make_shared" || Name == "std::make_unique");
+    if ((Makes || Option || Holds) && numbersGpu(X)) {
       Value = expr(X.Args[0]).Where;
       Value.End = expr(X.Args[1]).Where.End;
     } else if (ir::ExprId Text = Makes && X.Args.size() == 1 ? P.unconverted(X.Args[0]) : None;
@@ -225,15 +229,14 @@ void Deriver::chooseIndexed() {
       }
     } else if (X.Kind == ExprKind::Call && !Option) {
       bool Moves = Name == "at::Tensor::to" || Name == "torch::nn::Module::to";
-      if (Moves && !X.Args.empty() && X.Args[0] != None && expr(X.Args[0]).Kind == ExprKind::Literal &&
-          StringRef(expr(X.Args[0]).Name).starts_with("cuda:"))
+      if (Moves && !X.Args.empty() && X.Args[0] != None && namesDevice(P.unconverted(X.Args[0])))
         Value = expr(X.Args[0]).Where;
     }
     if (!Value.valid() || !Known.insert({Value.File, Value.Begin}).second)
       continue;
     Fact D = fact(Whole ? "device-chosen" : "device-indexed", Fn);
     D.Nodes["value"] = Value;
-    if (inInitializer(E))
+    if (inInitializer(E) || !P.Code.Functions[Fn].Where.contains(Value)) // a default argument
       useTemporaryHandle(D);
     Indexed.push_back(Value);
     Out.add(std::move(D));
@@ -243,8 +246,9 @@ void Deriver::chooseIndexed() {
     const ir::Type &T = P.Code.typeOf(Global);
     P.forEachExpr(Init, [&](ir::ExprId E) { // `torch::TensorOptions().device(torch::kCUDA, 0)`
       const ir::Expr &X = expr(E);
-      if ((X.Name == "c10::TensorOptions::device" || X.Name == "at::device") && X.Args.size() == 2 && P.Main != None &&
-          integerLiteral(X.Args[1])) {
+      const bool Held = T.Kind != TypeKind::Device && P.Code.type(E).Kind == TypeKind::Device;
+      if ((X.Name == "c10::TensorOptions::device" || X.Name == "at::device" || Held) && P.Main != None &&
+          numbersGpu(X)) {
         Fact D = fact("device-fixed", P.Main);
         D.Nodes["place"] = X.Where;
         Out.add(std::move(D));
@@ -257,7 +261,7 @@ void Deriver::chooseIndexed() {
     ir::Range At = Main.Where;
     At.Begin = At.End = Main.BodyBegin;
     D.Nodes["place"] = T.Const ? P.Code.Vars[Global].Decl : At;
-    D.Texts["name"] = P.Code.Vars[Global].Name;
+    D.Texts["name"] = scopeOf(P.Code.Vars[Global].Usr) + P.Code.Vars[Global].Name;
     bool Set = false; // by an earlier migration
     P.forEachExprIn(Main.Body, [&](ir::ExprId E) {
       Set |= expr(E).Kind == ExprKind::Assign && expr(expr(E).Args[0]).Var == Global && mentionsOurs(expr(E).Args[1]);
@@ -269,15 +273,26 @@ void Deriver::chooseIndexed() {
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
     StringRef Name = expr(E).Name;
     bool Sets = Name == "cudaSetDevice" || Name == "c10::cuda::set_device" ||
-                Name == "c10::cuda::CUDAGuard::CUDAGuard" || Name == "c10::DeviceGuard::DeviceGuard";
+                Name == "c10::cuda::CUDAGuard::CUDAGuard" || Name == "c10::DeviceGuard::DeviceGuard" ||
+                Name == "c10::Device::set_index";
     if (Sets && functionOf(E) != None && F.Reached.count(functionOf(E)) && !mentionsOurs(E))
       Out.add(factAt("device-fixed", "place", E));
   }
 }
 
-bool Deriver::integerLiteral(ir::ExprId E) const {
-  const ir::Expr &X = expr(P.unconverted(E));
-  return X.Kind == ExprKind::Literal && P.Code.type(P.unconverted(E)).Kind == TypeKind::Integer;
+/// `torch::kCUDA, 0`, whatever the kind and the number are, unless they are another device's.
+bool Deriver::numbersGpu(const ir::Expr &X) const {
+  if (X.Args.size() != 2 || X.Args[0] == None || X.Args[1] == None || StringRef(expr(X.Args[0]).Name).ends_with("CPU"))
+    return false;
+  const TypeKind Kind = P.Code.type(X.Args[0]).Kind;
+  bool Another = false;
+  P.forEachExpr(X.Args[1], [&](ir::ExprId E) {
+    const StringRef Name = expr(E).Name;
+    Another |= Name.ends_with("::index") || Name.ends_with("::get_device") || Name.starts_with("accelerate::") ||
+               Name.ends_with("current_device");
+  });
+  const ir::Expr &Number = expr(P.unconverted(X.Args[1]));
+  return (Kind == TypeKind::DeviceType || Kind == TypeKind::Enum) && !Another && Number.Kind != ExprKind::Unary;
 }
 
 /// Whether an edit of a numbered GPU stands within a range.

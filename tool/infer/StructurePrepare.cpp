@@ -166,7 +166,7 @@ bool Deriver::prepareOf(ir::FuncId Ctor, const Members &All) {
 
 /// The namespaces and classes that hold what a USR names, `c:@N@app@S@Data@loader`: `app::Data::`; none of a function's
 /// static variable.
-static std::string scopeOf(StringRef Usr) {
+std::string scopeOf(StringRef Usr) {
   llvm::SmallVector<StringRef> Parts;
   Usr.split(Parts, '@');
   if (llvm::is_contained(Parts, "F"))

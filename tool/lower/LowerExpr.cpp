@@ -69,7 +69,9 @@ void Lowering::addArgs(ir::ExprId Id, llvm::iterator_range<CallExpr::const_arg_i
         continue;
       size_t Before = Out.Exprs.size();
       Ids.push_back(expr(Default->getExpr()));
-      for (size_t I = Before; I != Out.Exprs.size(); ++I)
+      // (A device of which this rank's takes the place is one for all calls.)
+      const bool Device = Ids.back() != None && Out.type(Ids.back()).Kind == ir::TypeKind::Device;
+      for (size_t I = Before; I != Out.Exprs.size() && !Device; ++I)
         Out.Exprs[I].Where.Editable = false;
     } else {
       Ids.push_back(expr(Arg));
