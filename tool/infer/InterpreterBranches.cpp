@@ -131,6 +131,9 @@ bool Interpreter::agreesHere(ir::StmtId Id, ir::ExprId Condition, const Value &V
   if (Files && llvm::any_of(Loops, [&](const Loop &L) { return listsFolder(L.Statement); }))
     return false;
   const bool Loop = P.Code.Stmts[Id].Kind == StmtKind::Loop;
+  // `while (exists(folder)) ++number;`: one of them makes the first that isn't there, before another has looked.
+  if ((Loop && Files) || MetUnder.count(Condition))
+    return true;
   return (!Loop && (leavesStep(Id) || sets(Id) || setsOptions(Id))) || (!Files && changesAround(Id));
 }
 

@@ -175,6 +175,7 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
 Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
   std::vector<Value> Lists[3]; // outputs, inputs, what the outputs' gradients are
   bool Whole = true, Parameters = false;
+  std::vector<ir::ExprId> Points;
   for (size_t I = 0; I != X.Args.size(); ++I) {
     if (X.Args[I] == None)
       continue;
@@ -191,6 +192,8 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
                                StringRef(P.Code.Exprs[Item].Name).ends_with("::parameters"));
       if (P.Code.type(Item).Kind == TypeKind::Tensor) // else a list that was made elsewhere
         Lists[I].push_back(V);
+      if (I == 1 && V.replicated() && !V.Trained && V.Rows > NoRows)
+        Points.push_back(Item);
     }
   }
   auto &[Of, At, By] = Lists;
@@ -202,8 +205,26 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
     note("unsupported-backward", E, Result, "takes the parameters' gradients by `torch::autograd::grad`");
     return Result;
   }
-  if (Whole)
+  if (Whole) {
+    // Of rows that were brought together behind a cut, a rank has the gradients at its own.
+    if (llvm::any_of(Of, [](const Value &V) { return V.AllRows; }) &&
+        !llvm::all_of(At, [](const Value &V) { return V.AllRows; }))
+      return Value::unknown("is the gradient of rows that were brought together", E);
+    if (!Parameters && !At.empty()) { // it has the points' rows, and is cut with them
+      Result.Rows = At.front().Rows;
+      Result.takeRank(At.front());
+      for (const Value &V : Of)
+        addEdges(Result, V);
+      for (const Value &V : At)
+        addEdges(Result, V);
+    }
     return Result;
+  }
+  // What was computed at a part of the points is cut at them.
+  const Loop *Step = stepLoop();
+  if (Step && !Points.empty() && llvm::any_of(Of, [](const Value &V) { return V.Kind != Placement::Replicated; }))
+    for (ir::ExprId Point : Points)
+      cut(cutPoint(Point, *Step), Step->Statement);
   // What one of the ranks brought together depends on the others' rows.
   bool Alone = llvm::none_of(Out.Coercions, [](const auto &C) { return StringRef(C.second).starts_with("all-"); });
   auto Rows = [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim == 0; };

@@ -35,7 +35,7 @@ bool isQuery(StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Cases("std::filesystem::exists", "std::filesystem::is_directory", "std::filesystem::is_regular_file", true)
       .Cases("std::filesystem::is_empty", "std::filesystem::file_size", "access", "stat", true)
-      .Case("std::filesystem::last_write_time", true)
+      .Cases("std::filesystem::last_write_time", "std::filesystem::is_symlink", true)
       .Default(false);
 }
 
@@ -45,6 +45,8 @@ static bool changes(StringRef Name) {
       .Cases("std::filesystem::remove", "std::filesystem::remove_all", "std::filesystem::rename", true)
       .Cases("std::filesystem::copy", "std::filesystem::copy_file", "remove", "std::remove", "rename", true)
       .Cases("std::rename", "unlink", "rmdir", "system", "std::system", true)
+      .Cases("std::filesystem::create_symlink", "std::filesystem::create_directory_symlink", "symlink", "link", true)
+      .Cases("std::filesystem::create_hard_link", "std::filesystem::resize_file", "truncate", true)
       .Cases("cv::imwrite", "stbi_write_png", "stbi_write_jpg", "stbi_write_bmp", "stbi_write_tga", true)
       .Cases("vision::image::write_png", "vision::image::write_jpeg", true)
       .Cases("torch::jit::Module::save", "torch::jit::Module::_save_for_mobile", "torch::jit::ExportModule", true)
@@ -258,6 +260,12 @@ void Interpreter::ofOneProcess(ir::ExprId E, const ir::Expr &X) {
   if (Keys && !Statements.count(E))
     note("one-process", E, Value(),
          "asks for a key, which one process gets: let the ranks agree on it, `key = accelerator.broadcast(key)`");
+  // `open(path, O_WRONLY | O_CREAT, 0644)`
+  const std::optional<int64_t> Flags = X.Name == "open" && X.Args.size() == 2 ? integer(X.Args[1]) : std::nullopt;
+  if (X.Object == None && X.Name == "open" && (X.Args.size() == 3 || (Flags && (*Flags & 3) != 0)) && ByRank == 0)
+    note("one-process", E, Value(),
+         "opens the same for each rank, and all of them write to it: give it "
+         "`accelerator.main_process_file(path).c_str()`");
   bool Pipe = Name == "popen" || Name == "_popen" || Name == "freopen";
   StringRef Mode = Pipe && X.Args.size() > 1 ? StringRef(P.Code.Exprs[P.unconverted(X.Args[1])].Name) : "";
   if (X.Object == None && (Mode.contains('w') || Mode.contains('a')))

@@ -358,8 +358,13 @@ void Interpreter::readsInto(ir::ExprId E, const ir::Expr &X) {
 bool Interpreter::isPoint() {
   if (!Derivatives)
     Derivatives = llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
-      return X.Name == "torch::autograd::grad" && X.Args.size() > 2 && X.Args[2] != None &&
-             !P.Code.Exprs[X.Args[2]].Args.empty();
+      if (X.Name != "torch::autograd::grad" || X.Args.size() < 2)
+        return false;
+      if (X.Args.size() > 2 && X.Args[2] != None && !P.Code.Exprs[X.Args[2]].Args.empty())
+        return true;
+      std::vector<ir::ExprId> Of; // `grad({u.sum()}, {x})`: each row's
+      collectItems(P, X.Args[0], Of);
+      return Of.size() == 1 && P.Code.Exprs[madeAs(Of[0])].Name == "at::Tensor::sum";
     });
   const Loop *Step = *Derivatives ? stepLoop() : nullptr;
   if (!Step)
@@ -446,7 +451,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
               !R.InputCalls.count(E) && !isPoint();
   Result.Trained = Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
                    (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
-                    llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }));
+                    llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }) &&
+                    !isPoint());
   for (ir::ExprId Operand : Operands)
     Result.Trained |= Last[Operand].Trained || isParameter(Operand);
   // Results of a call that keep no graph are no more the model's than a batch is.
