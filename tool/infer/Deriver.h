@@ -106,6 +106,7 @@ private:
   void metrics();
   bool isNull(ir::ExprId Pointer) const;
   void refusals();
+  void handWrittenGradients();
 
   const Program &P;
   const Roles &R;

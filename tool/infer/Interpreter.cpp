@@ -540,7 +540,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         A = demandReplicated(X.Args[I], A, "kept beside what is equal on all ranks");
       addFuncs(V, A); // `{{"mean", mean}, {"sum", sum}}`, by name
       if (!A.replicated()) {
-        V = V.replicated() || V.same(A) ? A : join(V, A);
+        V = V.replicated() ? A : amongItems(E, V, A, X.Args[I]);
       } else if (V.replicated()) { // tensors, or a struct of them
         V.Rows = I == 0 ? A.Rows : V.Rows;
         joinRows(V, A);

@@ -188,6 +188,7 @@ private:
   void execLoop(ir::StmtId Id);
   void execSwitch(ir::StmtId Id);
   void execTry(const ir::Stmt &S);
+  bool asksOutput(ir::ExprId Condition) const;
   std::optional<bool> countedAs(const ir::Expr &X);
   std::optional<bool> flagged(const ir::Expr &X) const;
   std::optional<bool> given(ir::ExprId Condition);
@@ -409,6 +410,7 @@ private:
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
   ir::ExprId entropyIn(ir::FuncId F) const;
+  Value amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const;
   bool startsThread(const ir::Expr &X) const;
   bool handsOutRows(const ir::Type &Batch);
   bool placesItem(const ir::Expr &X, ir::ExprId First) const;

@@ -296,6 +296,19 @@ bool Interpreter::comparesMeans(ir::ExprId Condition) const {
   return Found;
 }
 
+/// Whether a condition looks at a file that is written, `log.tellp() < limit`, `if (log)`, and ranks haven't agreed.
+bool Interpreter::asksOutput(ir::ExprId Condition) const {
+  bool Asks = false, Agreed = false;
+  P.forEachExpr(Condition, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    const ir::Type &T = P.Code.type(E);
+    Asks |= (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) &&
+            (T.Kind == ir::TypeKind::FileStream || T.Name == "FILE *" || T.Name == "_IO_FILE *");
+    Agreed |= llvm::StringRef(X.Name).starts_with("accelerate::Accelerator::");
+  });
+  return Asks && !Agreed;
+}
+
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
   if (failStop(Then) && !matters(Else)) {
@@ -329,6 +342,10 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     exec(*Known ? Then : Else);
     return;
   }
+  // Ranks meet under it, or train: where the main process writes a file, and where it can't, the others write nowhere.
+  const bool Written = C.replicated() && asksOutput(S.Value);
+  if (Written && (MetUnder.count(S.Value) || R.reachesBackward(Id)))
+    C.Equal = Strength::Outside;
   const bool Agreed = agreesHere(Id, S.Value, C);
   if (Agreed)
     agree(S.Value, C);
@@ -370,6 +387,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   OwnChoices += OwnChoice;
   State Before = Current, AfterThen;
   bool ThenDead = false;
+  const int Met = Meetings;
   choosing(S.Value, C, [&] {
     const RanksApart Sides(*this, Differs, Told);
     exec(Then);
@@ -377,6 +395,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     ThenDead = std::exchange(Dead, false);
     exec(Else);
   });
+  if (Written && Meetings != Met)
+    Restart |= MetUnder.insert(S.Value).second;
   bool ElseDead = Dead;
   Dead = ThenDead && ElseDead;
   if (!ThenDead && !ElseDead) {

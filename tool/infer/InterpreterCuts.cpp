@@ -39,6 +39,8 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
     From = None;
   Inner |= taken(By.CutEarly);
   StringRef Name = StringRef(X.Name).rsplit("::").second;
+  if (Name == "detach_") // which no view may be
+    return None;
   if (Name == "cat" && !X.Args.empty()) { // side by side: of one, the others follow
     std::vector<ir::ExprId> Items;
     collectItems(P, X.Args[0], Items);

@@ -29,6 +29,22 @@ bool replacesItems(const ir::Expr &X) {
           (Name.ends_with("::resize") && X.Args.size() > 1));
 }
 
+/// What lies in a list beside what is put into it. Losses of several batches may be added up there, which are means
+/// over other rows.
+Value Interpreter::amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const {
+  auto OfRows = [](const Value &V) {
+    return V.Rows > NoRows && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
+  };
+  const StringRef Type = P.Code.type(List).Name;
+  const bool Tensors = Type.contains("vector<at::Tensor") || Type.contains("initializer_list<at::Tensor") ||
+                       (Type.contains("map<") && Type.contains("at::Tensor")) || Type.contains("ArrayRef<at::Tensor") ||
+                       Type.starts_with("at::Tensor[") || Type.starts_with("const at::Tensor[");
+  if (Tensors && (Items.Kind == Placement::Mean || New.Kind == Placement::Mean) && OfRows(Items) && OfRows(New) &&
+      Items.Rows != New.Rows)
+    return Value::unknown("averages over the rows of two batches", Item);
+  return Items.same(New) ? New : join(Items, New);
+}
+
 /// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
 bool Interpreter::startsThread(const ir::Expr &X) const {
   if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() || !isCollecting(X.Name))

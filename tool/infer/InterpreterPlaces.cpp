@@ -589,7 +589,10 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       Restart |= EachStep.insert(*L).second;
       Restart |= CoerceAtAssign.insert(From).second;
     }
-    V = !Part ? join(Others, V) : fillsPlace(Others, eval(To), V) ? Others : withPart(*L, Others, V);
+    const ir::ExprId Holder = P.Code.Exprs[P.unconverted(To)].Object;
+    V = !Part                             ? Holder == None ? join(Others, V) : amongItems(Holder, Others, V, From)
+                                    : fillsPlace(Others, eval(To), V) ? Others
+                                          : withPart(*L, Others, V);
   }
   if (From != None && !Part && V.replicated() && moves(From, *L))
     keepsShape(V, read(*L, E));

@@ -36,6 +36,7 @@ Facts Deriver::run() {
   reading();
   mainProcessFacts(P, R, Text, Out);
   refusals();
+  handWrittenGradients();
   for (const auto &[Key, Note] : F.Notes)
     Out.add(Note);
   Out.Reached = F.Reached;
