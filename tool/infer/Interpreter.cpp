@@ -226,7 +226,7 @@ void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
   if (X.Args.size() < 2 || !Makes)
     return;
   StringRef Type = P.Code.type(E).Name;
-  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
+  if ((!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<")) || Type.ends_with("]")) // a list of them
     return;
   std::vector<Value> Made;
   for (ir::ExprId Arg : X.Args)

@@ -525,6 +525,15 @@ Interpreter::State Interpreter::repeat(Loop L, llvm::function_ref<void()> Body) 
   for (const State &Exit : Loops.back().Exits)
     After = joined(After, Exit);
   Current = std::move(After);
+  // What lambdas have kept of its batches, `later.push_back([loss] { return loss.item<double>(); })`.
+  if (Loops.back().Mode == LoopMode::Rows)
+    for (auto &[L, V] : Current)
+      if (auto Declared = Depths.find(L.Root); Declared != Depths.end() && Declared->second >= Loops.back().Depth &&
+                                               !V.Iterator && V.reducible() && !V.Running &&
+                                               (V.Kind != Placement::Partial || V.Fresh)) {
+        V.Was = V.Kind;
+        V.Kind = Placement::Escaped;
+      }
   Loops.pop_back();
   return Entry;
 }
