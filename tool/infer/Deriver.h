@@ -38,6 +38,7 @@ private:
   void chooseDevices();
   void chooseTaughtDevices();
   void chooseIndexed();
+  bool picksDevice() const;
   bool numbersGpu(const ir::Expr &X) const;
   bool namesDevice(ir::ExprId Text) const;
   bool numbersDevice(ir::ExprId Init) const;

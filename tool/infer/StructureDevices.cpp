@@ -316,6 +316,21 @@ bool Deriver::countsDevices(ir::ExprId E, int Hops) const {
   return Counts;
 }
 
+/// Whether anything is put on one of a list of devices, `x.to(devices[i])`.
+bool Deriver::picksDevice() const {
+  auto List = [&](ir::ExprId E) {
+    return E != None && P.Code.type(E).Kind == TypeKind::Container &&
+           StringRef(P.Code.type(E).Name).contains("c10::Device");
+  };
+  return llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
+    bool Picks = false;
+    if (X.Name == "at::Tensor::to" || X.Name == "torch::nn::Module::to")
+      for (ir::ExprId Arg : X.Args)
+        P.forEachExpr(Arg, [&](ir::ExprId Sub) { Picks |= List(expr(Sub).Object); });
+    return Picks;
+  });
+}
+
 void Deriver::replicas() {
   for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
     if (!F.Reached.count(Fn))
@@ -332,6 +347,9 @@ void Deriver::replicas() {
       bool Places = false;
       P.forEachExprIn(Id, [&](ir::ExprId E) {
         StringRef Name = expr(E).Name;
+        const bool Lists = Name.ends_with("_back") && expr(E).Object != None &&
+                           StringRef(P.Code.type(expr(E).Object).Name).contains("c10::Device");
+        Places |= Lists && picksDevice();
         Places |= expr(E).Kind == ExprKind::Call &&
                   (Name == "at::Tensor::to" || Name == "at::Tensor::cuda" || Name == "torch::nn::Module::to" ||
                    Name == "cudaSetDevice" || Name.ends_with("::set_device") || Name.ends_with("::setDevice") ||
