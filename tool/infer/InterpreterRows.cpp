@@ -240,14 +240,20 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
     return NoRows;
   if (Op && *Op == Operation::Contract)
     return X.Name == "at::embedding" && Operands.size() > 1 ? Last[Operands[1]].Rows : First;
-  // Row by row: what has rows at all agrees on them; parameters have none, what is computed with them may.
+  // Row by row: what has rows at all agrees on them; parameters have none, what is computed with them may. What has
+  // fewer dimensions than another is broadcast along its rows.
+  int Longest = -1;
+  if (X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear)))
+    for (ir::ExprId Operand : Operands)
+      Longest = std::max<int>(Longest, Last[Operand].Rank);
   for (bool Trained : {false, true}) {
     uint32_t Rows = NoRows;
     for (ir::ExprId Operand : Operands) {
       TypeKind Type = P.Code.type(Operand).Kind;
       uint32_t These = Last[Operand].Rows;
       if ((Type != TypeKind::Tensor && X.Kind != ExprKind::Construct) || These == NoRows ||
-          Last[Operand].Trained != Trained || isParameter(Operand))
+          Last[Operand].Trained != Trained || isParameter(Operand) ||
+          (Last[Operand].Rank >= 0 && Last[Operand].Rank < Longest))
         continue;
       Rows = Rows == NoRows ? These : sameRows(Rows, These);
     }
