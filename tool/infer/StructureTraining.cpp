@@ -199,16 +199,16 @@ void Deriver::metrics() {
     Out.add(std::move(M));
   }
   for (const auto &[E, Rows] : F.RowNoise) {
-    Fact N = factAt("row-noise", "draw", E);
+    Fact N = factAt("row-noise", "draw", detachedAt(E));
     N.Nodes["rows"] = expr(Rows).Where;
     auto Several = F.NoiseForEach.find(E);
     N.Texts["for-each"] = Several == F.NoiseForEach.end() ? "" : ", " + Text(expr(Several->second).Where);
     Out.add(std::move(N));
   }
   for (ir::ExprId E : F.OwnRows)
-    Out.add(factAt("batch-rows", "value", E));
+    Out.add(factAt("batch-rows", "value", detachedAt(E)));
   for (const auto &[E, Like] : F.RowNoiseLike) {
-    Fact N = factAt("row-noise-like", "draw", E);
+    Fact N = factAt("row-noise-like", "draw", detachedAt(E));
     N.Nodes["like"] = expr(Like).Where;
     Out.add(std::move(N));
   }
@@ -275,6 +275,15 @@ bool Deriver::isNull(ir::ExprId Pointer) const {
   return !Given.empty() && llvm::all_of(Given, [&](ir::ExprId Arg) {
     return Arg != None && P.Code.type(P.unconverted(Arg)).Name == "std::nullptr_t";
   });
+}
+
+/// `x.detach_()` of what has become `E`: rows of a tensor are a view of it, which can't be detached so.
+ir::ExprId Deriver::detachedAt(ir::ExprId E) const {
+  for (ir::ExprId Around = 0; Around != P.Code.Exprs.size(); ++Around)
+    if (const ir::Expr &X = expr(Around);
+        X.Name == "at::Tensor::detach_" && X.Object != None && P.unconverted(X.Object) == E && X.Where.Editable)
+      return Around;
+  return E;
 }
 
 void Deriver::refusals() {
