@@ -106,6 +106,7 @@ private:
   std::map<ir::ExprId, std::string> coercions();
   void metrics();
   bool isNull(ir::ExprId Pointer) const;
+  bool ofOptimizer(llvm::StringRef Record) const;
   ir::ExprId detachedAt(ir::ExprId E) const;
   void refusals();
   void handWrittenGradients();

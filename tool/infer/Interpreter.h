@@ -410,6 +410,7 @@ private:
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
   ir::ExprId entropyIn(ir::FuncId F) const;
+  void ownSchedule(ir::ExprId E, const ir::Expr &X);
   Value amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const;
   bool startsThread(const ir::Expr &X) const;
   bool handsOutRows(const ir::Type &Batch);

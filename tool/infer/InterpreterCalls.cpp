@@ -88,6 +88,22 @@ std::optional<int64_t> Interpreter::dimension(ir::ExprId E, ir::ExprId Tensor) c
   return integer(E);
 }
 
+/// A scheduler of the program's, whose `get_lrs()` LibTorch calls: all ranks need the same.
+void Interpreter::ownSchedule(ir::ExprId E, const ir::Expr &X) {
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    const ir::Function &Fn = P.Code.Functions[F];
+    if (Fn.Name != "get_lrs" || Fn.Record.empty() || Fn.Body == None || !Fn.Params.empty() ||
+        !StringRef(P.Code.type(X.Object).Name).contains(Fn.Record))
+      continue;
+    ir::Expr Call = X;
+    Call.Args.clear();
+    const Value Rates = anyOf(E, Call, {F}, lvalue(X.Object));
+    for (ir::ExprId Given : P.returned(F))
+      if (!Rates.replicated())
+        note("divergent-training", Given, Rates, "gives each rank another learning rate");
+  }
+}
+
 static bool isPrint(StringRef Name) {
   static const llvm::StringSet<> Names = {"printf",       "std::printf",  "fprintf",    "std::fprintf", "puts",
                                           "std::puts",    "fputs",        "std::fputs", "snprintf",     "std::snprintf",
@@ -292,6 +308,14 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (Name.ends_with("::step") && X.Object != None &&
       (P.Code.type(X.Object).Kind == TypeKind::Optimizer || P.Code.type(X.Object).Kind == TypeKind::Scheduler)) {
+    ownSchedule(E, X);
+    if (const std::vector<ir::FuncId> Own = P.bodies(X); !Own.empty()) { // an optimizer of the program's
+      const Value Loss = anyOf(E, X, Own, lvalue(X.Object));
+      notWhole("its loop steps", E);
+      if (Divergent > 0)
+        note("divergent-training", E, Value(), "steps where not every rank comes along");
+      return Loss;
+    }
     for (ir::ExprId Arg : X.Args) {
       Value V = eval(Arg);
       if (!V.Funcs.empty()) { // a closure that computes the loss, and trains

@@ -277,6 +277,13 @@ bool Deriver::isNull(ir::ExprId Pointer) const {
   });
 }
 
+/// Whether a class of the project is an optimizer, which has its parameters from where it is made.
+bool Deriver::ofOptimizer(StringRef Record) const {
+  return !Record.empty() && llvm::any_of(P.Code.Types, [&](const ir::Type &T) {
+    return T.Kind == TypeKind::Optimizer && StringRef(T.Name).contains(Record);
+  });
+}
+
 /// `x.detach_()` of what has become `E`: rows of a tensor are a view of it, which can't be detached so.
 ir::ExprId Deriver::detachedAt(ir::ExprId E) const {
   for (ir::ExprId Around = 0; Around != P.Code.Exprs.size(); ++Around)
@@ -298,7 +305,7 @@ void Deriver::refusals() {
   }
   for (ir::ExprId E : R.Ungraded) {
     if (F.Backwards.empty() || !F.Reached.count(functionOf(E)) || F.Types.count(expr(E).Object) == 0 ||
-        !F.Types.at(expr(E).Object).replicated())
+        !F.Types.at(expr(E).Object).replicated() || ofOptimizer(P.Code.Functions[functionOf(E)].Record))
       continue;
     Out.add(factAt("unprepared-parameter", "place", E));
   }
