@@ -303,7 +303,8 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
                                         return I < S.Inputs.size() && S.Inputs[I].find('.') == std::string::npos &&
                                                V.Rank > int(S.Inputs[I].size());
                                       }))
-      return Value::unknown("is given one operand cut by rows and another with more dimensions than `" + Name + "` shares among rows", E);
+      return Value::unknown(
+          "is given one operand cut by rows and another with more dimensions than `" + Name + "` shares among rows", E);
   if (Outcomes.empty() && llvm::any_of(Operands, [](const Value &V) { return V.Rank >= 0; })) {
     // LibTorch would throw: what was counted is wrong.
     std::vector<Value> Uncounted(Operands.begin(), Operands.end());

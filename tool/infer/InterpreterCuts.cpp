@@ -183,7 +183,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       E = X.Args[0];
       continue;
     }
-    if (const ir::ExprId Held = At > Step.Frame ? heldBy(P.Code.Exprs[P.unconverted(E)], Frames[At]) : None; Held != None) {
+    if (const ir::ExprId Held = At > Step.Frame ? heldBy(P.Code.Exprs[P.unconverted(E)], Frames[At]) : None;
+        Held != None) {
       E = Held;
       --At;
       continue;

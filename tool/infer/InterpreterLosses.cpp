@@ -98,7 +98,8 @@ Value Interpreter::byClass(ir::ExprId E, const ir::Expr &X, const Operands &In) 
 
 /// The reduction of `torch::mse_loss(output, target, 2)`, which at::Reduction numbers; None if it isn't given so.
 ir::ExprId Interpreter::reductionNumber(const ir::Expr &X) const {
-  if (X.Kind != ExprKind::Call || StringRef(X.Name).contains("functional::") || StringRef(X.Name).ends_with("::forward"))
+  if (X.Kind != ExprKind::Call || StringRef(X.Name).contains("functional::") ||
+      StringRef(X.Name).ends_with("::forward"))
     return None;
   size_t Before = StringRef(X.Name).ends_with("::ctc_loss"); // the number of the blank
   for (ir::ExprId Arg : X.Args)
@@ -125,7 +126,8 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   if (Rows.replicated())
     drawn(E, /*Rows=*/false);
   const ir::ExprId Number = reductionNumber(X);
-  const bool Named = Number != None && (mentions(Number, "None", 2) || mentions(Number, "Mean", 2) || mentions(Number, "Sum", 2));
+  const bool Named =
+      Number != None && (mentions(Number, "None", 2) || mentions(Number, "Mean", 2) || mentions(Number, "Sum", 2));
   std::optional<int64_t> Which;
   if (Number != None && !Named)
     Which = integer(Number);
@@ -152,9 +154,9 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
   }
   Weighted |= Row.parameter("ignore_index") && writesIgnored();
   SaidUnderIf = false;
-  const bool PerRow = Says("None") || Says("kNone") || Which == 0,
-             Sum = Says("Sum") || Says("kSum") || Which == 2;
-  bool Several = SaidUnderIf || (Number != None && !Named && !Which) || (PerRow && Sum) || ((PerRow || Sum) && (Says("Mean") || Says("kMean")));
+  const bool PerRow = Says("None") || Says("kNone") || Which == 0, Sum = Says("Sum") || Says("kSum") || Which == 2;
+  bool Several = SaidUnderIf || (Number != None && !Named && !Which) || (PerRow && Sum) ||
+                 ((PerRow || Sum) && (Says("Mean") || Says("kMean")));
   if (From.Made.size() > 1 && (PerRow || Sum)) // each of which may be meant
     Several |= llvm::any_of(From.Made, [&](ir::ExprId Made) {
       return Made != In.Maker && !mentions(Made, Sum ? "Sum" : "None") && !mentions(Made, Sum ? "kSum" : "kNone");

@@ -363,8 +363,8 @@ bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
   // `reinterpret_cast<uintptr_t>(&object)`: where the system has put it
-  const bool Address = X.Kind == ExprKind::Cast && X.Args.size() == 1 && X.Args[0] != None &&
-                       P.Code.type(E).number() && StringRef(P.Code.type(X.Args[0]).Name).ends_with("*");
+  const bool Address = X.Kind == ExprKind::Cast && X.Args.size() == 1 && X.Args[0] != None && P.Code.type(E).number() &&
+                       StringRef(P.Code.type(X.Args[0]).Name).ends_with("*");
   if (Address || drawnByReaders(E, X)) {
     V.Equal = Strength::Outside;
     return;

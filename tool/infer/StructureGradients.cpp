@@ -99,8 +99,7 @@ void Deriver::handWrittenGradients() {
       continue;
     if (const ir::ExprId Place = bendsGradients(P, Fn); Place != None) {
       Fact N = factAt("unsupported-backward", "place", Place);
-      N.Texts["what"] =
-          "computes a gradient of this rank's rows alone that isn't linear in each row's";
+      N.Texts["what"] = "computes a gradient of this rank's rows alone that isn't linear in each row's";
       Out.add(std::move(N));
     }
   }

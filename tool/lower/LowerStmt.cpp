@@ -29,8 +29,8 @@ ir::StmtId Lowering::block(llvm::ArrayRef<ir::StmtId> Children, ir::Range Where,
   return Out.Stmts.size() - 1;
 }
 
-/// Whether `#pragma omp parallel for`, `#pragma omp task` stands in the line above: OpenMP's flag isn't among those that
-/// units are read with, so that the loop behind it is read as any other.
+/// Whether `#pragma omp parallel for`, `#pragma omp task` stands in the line above: OpenMP's flag isn't among those
+/// that units are read with, so that the loop behind it is read as any other.
 bool Lowering::startsThreads(const Stmt *S) const {
   auto [File, Offset] = SM.getDecomposedLoc(SM.getFileLoc(S->getBeginLoc()));
   auto [Above, Indent] = SM.getBufferData(File).take_front(Offset).rsplit('\n');

@@ -353,7 +353,8 @@ private:
       return F;
     const ir::Function &Around = P.Code.Functions[Fn.Parent];
     auto Made = find_if(P.Code.Exprs, [&](const ir::Expr &X) { // a generic lambda's instantiations have one text
-      const ir::Range *Of = X.Kind != ir::ExprKind::Lambda || X.Func == None ? nullptr : &P.Code.Functions[X.Func].Where;
+      const ir::Range *Of =
+          X.Kind != ir::ExprKind::Lambda || X.Func == None ? nullptr : &P.Code.Functions[X.Func].Where;
       return Of && Of->File == Fn.Where.File && Of->Begin == Fn.Where.Begin;
     });
     if (Made == P.Code.Exprs.end() || !Made->Where.Editable || !StringRef(slice(Made->Where)).starts_with("[&]") ||
@@ -382,9 +383,9 @@ private:
                         StringRef(X.Name).starts_with("std::transform") || X.Name == "std::invoke";
       for (ir::ExprId Arg : X.Args) {
         const bool Names = Arg != None && Named != None && P.Code.Exprs[P.unconverted(Arg)].Var == Named;
-        (Runs ? Given : Kept) |= (X.Kind == ir::ExprKind::Call || X.Kind == ir::ExprKind::Construct ||
-                                  X.Kind == ir::ExprKind::Assign) &&
-                                 (Names || IsIt(Arg));
+        (Runs ? Given : Kept) |=
+            (X.Kind == ir::ExprKind::Call || X.Kind == ir::ExprKind::Construct || X.Kind == ir::ExprKind::Assign) &&
+            (Names || IsIt(Arg));
       }
       Kept |= X.Kind == ir::ExprKind::Lambda && X.Func != F && Named == None; // maybe within another one
     });
