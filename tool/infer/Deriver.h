@@ -8,6 +8,7 @@
 
 namespace migrate {
 
+/// The namespaces and classes that hold what a USR names, `app::Data::`.
 std::string scopeOf(llvm::StringRef Usr);
 
 class Deriver {
@@ -98,6 +99,7 @@ private:
   std::set<ir::FuncId> readers() const;
   void padsByHand(ir::FuncId Fn);
   void leavesOut(ir::FuncId Fn);
+  bool countsBeyond(ir::FuncId Fn, const ir::Expr &X) const;
   bool isGet(ir::FuncId Fn) const;
   std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;
   std::string withCuts(ir::ExprId E);

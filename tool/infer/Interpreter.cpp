@@ -134,6 +134,7 @@ void Interpreter::once() {
   ChoiceLoop.clear();
   LeafGradients.clear();
   Assumption.clear();
+  AtExit.clear();
   Dead = Read = false;
   Recording = true;
   if (P.Main == None)
@@ -150,6 +151,21 @@ void Interpreter::once() {
     Current[Location{Global, {}}] = eval(Init);
   Divergent = Globals = false;
   exec(P.Code.Functions[P.Main].Body);
+  atExit();
+}
+
+/// What runs behind `main`, `std::atexit(report)`, where ranks can't meet any more.
+void Interpreter::atExit() {
+  for (const State &Returned : AtExit.empty() ? std::vector<State>() : Frames.back().Returns) {
+    Current = Dead ? Returned : joined(Current, Returned);
+    Dead = false;
+  }
+  for (const auto &[E, Fn] : llvm::reverse(AtExit)) {
+    ir::Expr Call = P.Code.Exprs[E];
+    Call.Args.clear();
+    const RanksApart Behind(*this, /*Differs=*/true, /*Told=*/false);
+    anyOf(E, Call, {Fn}, std::nullopt);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -54,6 +54,7 @@ bool isQuery(llvm::StringRef Name);
 bool ofOptions(const ir::Type &T);
 /// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
 bool holdsNumbers(llvm::StringRef Type);
+/// A pair or tuple that holds lists of numbers, or such, beside tensors.
 bool holdsBoth(llvm::StringRef Type);
 /// `T<int>` of the rest of a type's name, `T<int>, D>`.
 llvm::StringRef firstArgument(llvm::StringRef Rest);
@@ -140,6 +141,7 @@ private:
   };
 
   void once();
+  void atExit();
   void onceAlone();
 
   // Statements (InterpreterStatements.cpp)
@@ -410,6 +412,7 @@ private:
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
   ir::ExprId entropyIn(ir::FuncId F) const;
+  void prettyPrinted(ir::ExprId E, const ir::Expr &X);
   void ownSchedule(ir::ExprId E, const ir::Expr &X);
   Value amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const;
   bool startsThread(const ir::Expr &X) const;
@@ -733,6 +736,7 @@ private:
   std::set<ir::FuncId> CallsItself;              ///< functions that were come to within themselves
   std::set<ir::FuncId> ReturnsEarly;             ///< functions that a recomputed condition may leave
   std::set<ir::FuncId> AgreesIn;                 ///< functions in which ranks agree on a choice
+  std::vector<std::pair<ir::ExprId, ir::FuncId>> AtExit; ///< what runs behind `main`, and where that is asked for
   std::set<ir::FuncId> InThreads;                ///< functions that other threads run, too
   std::optional<std::set<ir::FuncId>> OfLoaders; ///< functions that loaders call, as often as each has rows
   std::set<ir::ExprId> Assigned;                 ///< right-hand sides of assignments that outlive their step

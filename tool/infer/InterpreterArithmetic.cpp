@@ -197,6 +197,7 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     Value V = eval(X.Args[1]);
     notWhole("its loop prints", E);
     demandReplicated(X.Args[1], V, "printed");
+    prettyPrinted(E, X);
     return Value::of(Placement::Replicated, E);
   }
   Value L = eval(X.Args[0]);

@@ -37,8 +37,9 @@ bool Interpreter::looksUpBags(const ir::Expr &X) const {
   if (Name.contains("functional::"))
     return arguments(OperationRow(), X.Args).count("offsets") != 0;
   const size_t Words = Name.ends_with("::forward") ? 0 : 1; // ATen's takes the weight first
-  return X.Args.size() > Words + 1 && X.Args[Words + 1] != None &&
-         P.Code.type(X.Args[Words + 1]).Kind == TypeKind::Tensor && !Last.at(X.Args[Words + 1]).Nothing;
+  const ir::ExprId Offsets = X.Args.size() > Words + 1 ? X.Args[Words + 1] : None;
+  const auto Given = Last.find(Offsets);
+  return Given != Last.end() && P.Code.type(Offsets).Kind == TypeKind::Tensor && !Given->second.Nothing;
 }
 
 /// Adds to a result what is known of its rows, and where they could be cut.

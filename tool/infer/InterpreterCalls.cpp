@@ -88,6 +88,21 @@ std::optional<int64_t> Interpreter::dimension(ir::ExprId E, ir::ExprId Tensor) c
   return integer(E);
 }
 
+/// `std::cout << report` of a module whose `pretty_print()` LibTorch calls.
+void Interpreter::prettyPrinted(ir::ExprId E, const ir::Expr &X) {
+  if (P.Code.type(X.Args[1]).Kind != TypeKind::Module)
+    return;
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    const ir::Function &Fn = P.Code.Functions[F];
+    if (Fn.Name != "pretty_print" || Fn.Record.empty() || Fn.Body == None || Fn.Params.size() != 1 ||
+        !StringRef(P.Code.type(X.Args[1]).Name).contains(Fn.Record))
+      continue;
+    ir::Expr Call = X;
+    Call.Args = {X.Args[0]};
+    anyOf(E, Call, {F}, lvalue(X.Args[1]));
+  }
+}
+
 /// A scheduler of the program's, whose `get_lrs()` LibTorch calls: all ranks need the same.
 void Interpreter::ownSchedule(ir::ExprId E, const ir::Expr &X) {
   for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
@@ -300,6 +315,12 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     return gradients(E, X);
   if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
     return started(E, X);
+  if (Name == "atexit" || Name == "std::atexit" || Name == "at_quick_exit" || Name == "std::at_quick_exit") {
+    for (ir::ExprId Arg : X.Args)
+      for (ir::FuncId F : eval(Arg).Funcs)
+        AtExit.emplace_back(E, F);
+    return Value::of(Placement::Replicated, E);
+  }
   if (startsThread(X)) {
     ir::Expr Made = X; // `threads.emplace_back([&] { … })`
     Made.Object = None;

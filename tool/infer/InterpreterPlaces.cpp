@@ -590,9 +590,10 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       Restart |= CoerceAtAssign.insert(From).second;
     }
     const ir::ExprId Holder = P.Code.Exprs[P.unconverted(To)].Object;
-    V = !Part                             ? Holder == None ? join(Others, V) : amongItems(Holder, Others, V, From)
-                                    : fillsPlace(Others, eval(To), V) ? Others
-                                          : withPart(*L, Others, V);
+    if (Part)
+      V = fillsPlace(Others, eval(To), V) ? Others : withPart(*L, Others, V);
+    else
+      V = Holder == None ? join(Others, V) : amongItems(Holder, Others, V, From);
   }
   if (From != None && !Part && V.replicated() && moves(From, *L))
     keepsShape(V, read(*L, E));

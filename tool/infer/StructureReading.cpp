@@ -59,6 +59,26 @@ std::set<ir::FuncId> Deriver::readers() const {
   return Seen;
 }
 
+/// `++reads_`, `seen_[i] += 1`, `++(*seen)[i]`: a number that outlives the call of `Fn` is counted on.
+bool Deriver::countsBeyond(ir::FuncId Fn, const ir::Expr &X) const {
+  const bool Steps = X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--");
+  const bool Sets = X.Kind == ExprKind::Assign;
+  if ((!Steps && !Sets) || X.Args.empty() || X.Args[0] == None || !P.Code.type(X.Args[0]).number())
+    return false;
+  // (An element that is only set, `cache_[i] = ..`, is a cache's.)
+  bool Element = false;
+  ir::ExprId Of = P.unconverted(X.Args[0]);
+  while (Of != None && expr(Of).Kind != ExprKind::Ref && expr(Of).Kind != ExprKind::Field) {
+    const ir::Expr &Part = expr(Of);
+    Element = true;
+    const ir::ExprId Next = Part.Object != None ? Part.Object : Part.Args.empty() ? None : Part.Args[0];
+    Of = Next == None ? None : P.unconverted(Next);
+  }
+  if (Of == None || (Element && Sets && X.Name == "="))
+    return false;
+  return expr(Of).Kind == ExprKind::Field || (expr(Of).Var != None && P.Code.Vars[expr(Of).Var].Function != Fn);
+}
+
 /// Draws where a data set reads a sample, or a transform changes it: each rank makes them for its own rows. Examples
 /// that a collation joins along their rows: ranks are weighed by examples.
 void Deriver::reading() {
@@ -97,9 +117,7 @@ void Deriver::reading() {
         C.Texts["what"] = What;
         Out.add(std::move(C));
       }
-      bool Counts = X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
-      const ir::Expr *Counter = Counts && !X.Args.empty() ? &expr(X.Args[0]) : nullptr;
-      if (Counter && Counter->Kind == ExprKind::Field && P.Code.type(X.Args[0]).number() && isGet(Fn)) {
+      if (isGet(Fn) && countsBeyond(Fn, X)) {
         Fact D = factAt("data-draw", "place", E);
         D.Texts["what"] = "ranks read their own rows, and each counts for itself what the data set changes here";
         Out.add(std::move(D));
