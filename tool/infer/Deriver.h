@@ -39,6 +39,7 @@ private:
   void chooseDevices();
   void chooseTaughtDevices();
   void chooseIndexed();
+  bool namesVisible(const ir::Expr &X) const;
   bool picksDevice() const;
   bool numbersGpu(const ir::Expr &X) const;
   bool namesDevice(ir::ExprId Text) const;

@@ -174,6 +174,13 @@ void Deriver::advances() {
 void Deriver::openedFiles() {
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
     if (std::optional<StringRef> Mode = P.fopenMode(E)) {
+      if (Mode->contains('x') && F.Reached.count(functionOf(E))) { // must not be there, nor is the null device
+        Fact N = factAt("one-process", "place", E);
+        N.Texts["what"] = "creates a file, which one of the ranks can: let the main process alone do so, "
+                          "`if (accelerator.is_main_process())`";
+        Out.add(std::move(N));
+        continue;
+      }
       bool Both = Mode->contains('+') || Mode->empty();
       if (Both || !Mode->starts_with("r"))
         Out.label(E, Both ? "opens-either-way" : "opens-to-write");

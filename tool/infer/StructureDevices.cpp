@@ -191,6 +191,11 @@ bool Deriver::numbersDevice(ir::ExprId Init) const {
   return Numbers;
 }
 
+/// `setenv("CUDA_VISIBLE_DEVICES", ..)`
+bool Deriver::namesVisible(const ir::Expr &X) const {
+  return !X.Args.empty() && X.Args[0] != None && expr(P.unconverted(X.Args[0])).Name == "CUDA_VISIBLE_DEVICES";
+}
+
 /// GPUs that are named by their number where no variable holds them, `x.to("cuda:0")`, `Buffer(torch::Device(name))`,
 /// or one of namespace scope does: every rank would take that one.
 void Deriver::chooseIndexed() {
@@ -217,13 +222,15 @@ void Deriver::chooseIndexed() {
     // `std::make_shared<torch::Device>(torch::kCUDA, 0)`
     bool Holds = X.Kind == ExprKind::Call && StringRef(P.Code.type(E).Name).contains("<c10::Device") &&
                  (Name == "std::make_shared" || Name == "std::make_unique");
+    Holds |= X.Kind == ExprKind::Call && Name.ends_with("::emplace") && X.Object != None &&
+             StringRef(P.Code.type(X.Object).Name).starts_with("std::optional<c10::Device");
     if ((Makes || Option || Holds) && numbersGpu(X)) {
       Value = expr(X.Args[0]).Where;
       Value.End = expr(X.Args[1]).Where.End;
-    } else if (ir::ExprId Text = Makes && X.Args.size() == 1 ? P.unconverted(X.Args[0]) : None;
+    } else if (ir::ExprId Text = (Makes || Holds) && X.Args.size() == 1 ? P.unconverted(X.Args[0]) : None;
                Text != None && namesDevice(Text)) { // `torch::Device(config.device)`
       Value = expr(X.Args[0]).Where;
-      if (Known.count({Value.File, Value.Begin}) == 0 && X.Where.Begin < Value.Begin) {
+      if (Makes && Known.count({Value.File, Value.Begin}) == 0 && X.Where.Begin < Value.Begin) {
         Value = X.Where;
         Whole = true;
       }
@@ -274,7 +281,8 @@ void Deriver::chooseIndexed() {
     StringRef Name = expr(E).Name;
     bool Sets = Name == "cudaSetDevice" || Name == "c10::cuda::set_device" ||
                 Name == "c10::cuda::CUDAGuard::CUDAGuard" || Name == "c10::DeviceGuard::DeviceGuard" ||
-                Name == "c10::Device::set_index";
+                Name == "c10::Device::set_index" || Name == "c10::TensorOptions::device_index" ||
+                Name == "at::device_index" || (Name == "setenv" && namesVisible(expr(E)));
     if (Sets && functionOf(E) != None && F.Reached.count(functionOf(E)) && !mentionsOurs(E))
       Out.add(factAt("device-fixed", "place", E));
   }
