@@ -205,7 +205,8 @@ void Deriver::chooseIndexed() {
       P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
   for (ir::ExprId E : ChosenDevices) // which are mapped as a whole
     P.forEachExpr(E, [&](ir::ExprId Sub) { Done.insert(Sub); });
-  std::set<std::pair<ir::FileId, uint32_t>> Known; // of variables, and of other instantiations
+  std::set<std::pair<ir::FileId, uint32_t>> Known; // of variables
+  std::set<std::pair<ir::FuncId, uint32_t>> Here;  // one text of several instantiations, in each
   for (const Fact &D : Out.all())
     if (auto It = D.Nodes.find("value"); It != D.Nodes.end() && StringRef(D.Name).starts_with("device-"))
       Known.insert({It->second.File, It->second.Begin});
@@ -239,7 +240,7 @@ void Deriver::chooseIndexed() {
       if (Moves && !X.Args.empty() && X.Args[0] != None && namesDevice(P.unconverted(X.Args[0])))
         Value = expr(X.Args[0]).Where;
     }
-    if (!Value.valid() || !Known.insert({Value.File, Value.Begin}).second)
+    if (!Value.valid() || Known.count({Value.File, Value.Begin}) || !Here.insert({Fn, Value.Begin}).second)
       continue;
     Fact D = fact(Whole ? "device-chosen" : "device-indexed", Fn);
     D.Nodes["value"] = Value;
