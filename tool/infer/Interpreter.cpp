@@ -154,20 +154,6 @@ void Interpreter::once() {
   atExit();
 }
 
-/// What runs behind `main`, `std::atexit(report)`, where ranks can't meet any more.
-void Interpreter::atExit() {
-  for (const State &Returned : AtExit.empty() ? std::vector<State>() : Frames.back().Returns) {
-    Current = Dead ? Returned : joined(Current, Returned);
-    Dead = false;
-  }
-  for (const auto &[E, Fn] : llvm::reverse(AtExit)) {
-    ir::Expr Call = P.Code.Exprs[E];
-    Call.Args.clear();
-    const RanksApart Behind(*this, /*Differs=*/true, /*Told=*/false);
-    anyOf(E, Call, {Fn}, std::nullopt);
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Locations
 //===----------------------------------------------------------------------===//

@@ -88,37 +88,6 @@ std::optional<int64_t> Interpreter::dimension(ir::ExprId E, ir::ExprId Tensor) c
   return integer(E);
 }
 
-/// `std::cout << report` of a module whose `pretty_print()` LibTorch calls.
-void Interpreter::prettyPrinted(ir::ExprId E, const ir::Expr &X) {
-  if (P.Code.type(X.Args[1]).Kind != TypeKind::Module)
-    return;
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
-    const ir::Function &Fn = P.Code.Functions[F];
-    if (Fn.Name != "pretty_print" || Fn.Record.empty() || Fn.Body == None || Fn.Params.size() != 1 ||
-        !StringRef(P.Code.type(X.Args[1]).Name).contains(Fn.Record))
-      continue;
-    ir::Expr Call = X;
-    Call.Args = {X.Args[0]};
-    anyOf(E, Call, {F}, lvalue(X.Args[1]));
-  }
-}
-
-/// A scheduler of the program's, whose `get_lrs()` LibTorch calls: all ranks need the same.
-void Interpreter::ownSchedule(ir::ExprId E, const ir::Expr &X) {
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
-    const ir::Function &Fn = P.Code.Functions[F];
-    if (Fn.Name != "get_lrs" || Fn.Record.empty() || Fn.Body == None || !Fn.Params.empty() ||
-        !StringRef(P.Code.type(X.Object).Name).contains(Fn.Record))
-      continue;
-    ir::Expr Call = X;
-    Call.Args.clear();
-    const Value Rates = anyOf(E, Call, {F}, lvalue(X.Object));
-    for (ir::ExprId Given : P.returned(F))
-      if (!Rates.replicated())
-        note("divergent-training", Given, Rates, "gives each rank another learning rate");
-  }
-}
-
 static bool isPrint(StringRef Name) {
   static const llvm::StringSet<> Names = {"printf",       "std::printf",  "fprintf",    "std::fprintf", "puts",
                                           "std::puts",    "fputs",        "std::fputs", "snprintf",     "std::snprintf",

@@ -1,7 +1,8 @@
 //===- InterpreterStarted.cpp - Functions that run otherwise than in turn --===//
 //
 // A recursive function is followed once: what it returns for rows is assumed where it calls itself, and confirmed when
-// it is left. A function that a thread or task runs is followed where that is started; ranks can't meet in it.
+// it is left. A function that a thread or task runs is followed where that is started; ranks can't meet in it. What
+// LibTorch or the C library calls back is followed where that is caused.
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
@@ -99,6 +100,51 @@ std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
     return Result;
   }
   return std::nullopt;
+}
+
+/// `std::cout << report` of a module whose `pretty_print()` LibTorch calls.
+void Interpreter::prettyPrinted(ir::ExprId E, const ir::Expr &X) {
+  if (P.Code.type(X.Args[1]).Kind != TypeKind::Module)
+    return;
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    const ir::Function &Fn = P.Code.Functions[F];
+    if (Fn.Name != "pretty_print" || Fn.Record.empty() || Fn.Body == None || Fn.Params.size() != 1 ||
+        !StringRef(P.Code.type(X.Args[1]).Name).contains(Fn.Record))
+      continue;
+    ir::Expr Call = X;
+    Call.Args = {X.Args[0]};
+    anyOf(E, Call, {F}, lvalue(X.Args[1]));
+  }
+}
+
+/// A scheduler of the program's, whose `get_lrs()` LibTorch calls: all ranks need the same.
+void Interpreter::ownSchedule(ir::ExprId E, const ir::Expr &X) {
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    const ir::Function &Fn = P.Code.Functions[F];
+    if (Fn.Name != "get_lrs" || Fn.Record.empty() || Fn.Body == None || !Fn.Params.empty() ||
+        !StringRef(P.Code.type(X.Object).Name).contains(Fn.Record))
+      continue;
+    ir::Expr Call = X;
+    Call.Args.clear();
+    const Value Rates = anyOf(E, Call, {F}, lvalue(X.Object));
+    for (ir::ExprId Given : P.returned(F))
+      if (!Rates.replicated())
+        note("divergent-training", Given, Rates, "gives each rank another learning rate");
+  }
+}
+
+/// What runs behind `main`, `std::atexit(report)`, where ranks can't meet any more.
+void Interpreter::atExit() {
+  for (const State &Returned : AtExit.empty() ? std::vector<State>() : Frames.back().Returns) {
+    Current = Dead ? Returned : joined(Current, Returned);
+    Dead = false;
+  }
+  for (const auto &[E, Fn] : llvm::reverse(AtExit)) {
+    ir::Expr Call = P.Code.Exprs[E];
+    Call.Args.clear();
+    const RanksApart Behind(*this, /*Differs=*/true, /*Told=*/false);
+    anyOf(E, Call, {Fn}, std::nullopt);
+  }
 }
 
 } // namespace migrate
