@@ -412,6 +412,7 @@ private:
   std::optional<Value> special(ir::ExprId E, const ir::Expr &X);
   Value swapped(ir::ExprId E, ir::ExprId One, ir::ExprId Other);
   ir::ExprId entropyIn(ir::FuncId F) const;
+  std::vector<ir::FuncId> calledBack(ir::ExprId Object, llvm::StringRef Name, size_t Params) const;
   void prettyPrinted(ir::ExprId E, const ir::Expr &X);
   void ownSchedule(ir::ExprId E, const ir::Expr &X);
   Value amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const;

@@ -102,30 +102,32 @@ std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
   return std::nullopt;
 }
 
+/// The methods `Name` of `Object`'s class, of the project's and with so many parameters, which LibTorch calls.
+std::vector<ir::FuncId> Interpreter::calledBack(ir::ExprId Object, StringRef Name, size_t Params) const {
+  const StringRef Type = P.Code.type(Object).Name;
+  std::vector<ir::FuncId> Found;
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    if (const ir::Function &Fn = P.Code.Functions[F]; Fn.Name == Name && !Fn.Record.empty() && Fn.Body != None &&
+                                                      Fn.Params.size() == Params && Type.contains(Fn.Record))
+      Found.push_back(F);
+  return Found;
+}
+
 /// `std::cout << report` of a module whose `pretty_print()` LibTorch calls.
 void Interpreter::prettyPrinted(ir::ExprId E, const ir::Expr &X) {
   if (P.Code.type(X.Args[1]).Kind != TypeKind::Module)
     return;
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
-    const ir::Function &Fn = P.Code.Functions[F];
-    if (Fn.Name != "pretty_print" || Fn.Record.empty() || Fn.Body == None || Fn.Params.size() != 1 ||
-        !StringRef(P.Code.type(X.Args[1]).Name).contains(Fn.Record))
-      continue;
-    ir::Expr Call = X;
-    Call.Args = {X.Args[0]};
+  ir::Expr Call = X;
+  Call.Args = {X.Args[0]};
+  for (ir::FuncId F : calledBack(X.Args[1], "pretty_print", 1))
     anyOf(E, Call, {F}, lvalue(X.Args[1]));
-  }
 }
 
 /// A scheduler of the program's, whose `get_lrs()` LibTorch calls: all ranks need the same.
 void Interpreter::ownSchedule(ir::ExprId E, const ir::Expr &X) {
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
-    const ir::Function &Fn = P.Code.Functions[F];
-    if (Fn.Name != "get_lrs" || Fn.Record.empty() || Fn.Body == None || !Fn.Params.empty() ||
-        !StringRef(P.Code.type(X.Object).Name).contains(Fn.Record))
-      continue;
-    ir::Expr Call = X;
-    Call.Args.clear();
+  ir::Expr Call = X;
+  Call.Args.clear();
+  for (ir::FuncId F : calledBack(X.Object, "get_lrs", 0)) {
     const Value Rates = anyOf(E, Call, {F}, lvalue(X.Object));
     for (ir::ExprId Given : P.returned(F))
       if (!Rates.replicated())

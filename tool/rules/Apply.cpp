@@ -337,6 +337,14 @@ private:
   // The handle and its header
   //===--------------------------------------------------------------------===//
 
+  /// The accelerator that a function has, or null.
+  const ir::Var *ownHandle(ir::FuncId F) const {
+    auto Found = find_if(P.Code.Vars, [&](const ir::Var &V) {
+      return V.Function == F && V.Type != None && P.Code.Types[V.Type].Kind == ir::TypeKind::Accelerator;
+    });
+    return Found == P.Code.Vars.end() ? nullptr : &*Found;
+  }
+
   /// The function whose handle `F` uses: of a lambda that takes all that it names by reference, the one around it, if
   /// that doesn't end before its last call.
   ir::FuncId holder(ir::FuncId F) {
@@ -346,10 +354,7 @@ private:
     if (!New)
       return It->second;
     const ir::Function &Fn = P.Code.Functions[F];
-    const bool Own = any_of(P.Code.Vars, [&](const ir::Var &V) {
-      return V.Function == F && V.Type != None && P.Code.Types[V.Type].Kind == ir::TypeKind::Accelerator;
-    });
-    if (Own || Fn.Parent == None)
+    if (ownHandle(F) || Fn.Parent == None)
       return F;
     const ir::Function &Around = P.Code.Functions[Fn.Parent];
     auto Made = find_if(P.Code.Exprs, [&](const ir::Expr &X) { // a generic lambda's instantiations have one text
@@ -403,14 +408,11 @@ private:
     auto [It, New] = Handles.try_emplace(F);
     if (!New)
       return It->second;
-    bool Taken = false;
-    for (const ir::Var &V : P.Code.Vars) {
-      if (V.Function == F && V.Type != None && P.Code.Types[V.Type].Kind == ir::TypeKind::Accelerator) {
-        Present.insert(F);
-        return Handles[F] = V.Name;
-      }
-      Taken |= V.Name == "accelerator";
+    if (const ir::Var *Own = ownHandle(F)) {
+      Present.insert(F);
+      return Handles[F] = Own->Name;
     }
+    const bool Taken = any_of(P.Code.Vars, [](const ir::Var &V) { return V.Name == "accelerator"; });
     return Handles[F] = Taken ? "accelerate_handle" : "accelerator";
   }
 
