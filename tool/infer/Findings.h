@@ -30,6 +30,7 @@ struct Findings {
   std::set<ir::ExprId> Bounds;                             ///< of loops over this rank's rows
   std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
   std::map<ir::FuncId, ir::ExprId> WholeLayers;            ///< first layers that get all rows, by function
+  std::set<ir::ExprId> WholeTerms;                         ///< of a loss: a model's of a batch that all ranks have whole
   std::set<ir::ExprId> WholeForwards;                      ///< of batches of which ranks take their rows behind them
   std::set<ir::ExprId> StepAddends;                        ///< added up within a step, of rows or of parts
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
@@ -55,6 +56,9 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> PickedFrom; ///< means over rows that a mask picked, with what they are of
   std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
                                                ///< rank takes its rows there
+  std::map<ir::ExprId, uint32_t> CutRows;      ///< of these, a name for the number of rows
+  int64_t CutLength = 0;                       ///< the largest such number that is written out
+  std::set<ir::ExprId> Uncut;                  ///< batches that every rank has whole, beside others of another length
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> Laws;                   ///< what draws for rows are made by, brought together
   std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole

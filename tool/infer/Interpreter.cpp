@@ -101,6 +101,7 @@ void Interpreter::once() {
   Returned.clear();
   WholeAfter.clear();
   CutRows.clear();
+  InHand = 0;
   Parts.clear();
   Alias.clear();
   Carried.clear();

@@ -93,6 +93,8 @@ struct Ways {
   std::set<uint32_t> Split = {};
   /// Loops over batches that the program forms itself for an evaluation, which are cut as a training's are; as above.
   std::set<ir::StmtId> Evaluations = {};
+  /// Batches that the program forms itself and that stay whole, beside others of another length.
+  std::set<ir::ExprId> Uncut = {};
 };
 
 class Interpreter {
@@ -146,6 +148,7 @@ private:
 
   // Statements (InterpreterStatements.cpp)
   void exec(ir::StmtId S);
+  void execKind(ir::StmtId Id, const ir::Stmt &S);
   void handedOn(ir::ExprId E, const Value &V);
   void sumsOfParts(const State &A, const State &B);
   void keptOnOneSide(const State &A, const State &B);
@@ -647,6 +650,7 @@ private:
   // One run.
   State Current;
   std::map<ir::StmtId, std::set<uint32_t>> CutRows; ///< `Value::Rows` of what a step has cut
+  uint32_t InHand = 0;                              ///< of what it has cut last; 0: it depends
   std::map<ir::ExprId, State> Returned;             ///< the fields of what calls returned
   std::map<ir::ExprId, std::vector<Value>> Parts;   ///< the elements of pairs and tuples, by what made them
   std::map<ir::ExprId, Value> Last;                 ///< of each expression, when it was evaluated last

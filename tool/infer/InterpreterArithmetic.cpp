@@ -81,10 +81,12 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       return Rt;
     if (Rt.Kind == Placement::Zero)
       return L;
-    if (L.Kind == Placement::Mean && Rt.replicated())
-      return L;
-    if (Rt.Kind == Placement::Mean && L.replicated())
-      return Rt;
+    for (auto [Mean, Whole, Term] : {std::tuple(&L, &Rt, RE), std::tuple(&Rt, &L, LE)})
+      if (Mean->Kind == Placement::Mean && Whole->replicated()) {
+        if (Recording && Whole->Trained && Whole->Forward != None && Term != None)
+          Out.WholeTerms.insert(Term);
+        return *Mean;
+      }
     if (sharedBeside(E, L, Rt, RE))
       return L;
     if (sharedBeside(E, Rt, L, LE))

@@ -261,6 +261,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
 
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.
 bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim) {
+  if (By.Uncut.count(At))
+    return false;
   bool New = Cuts.try_emplace(At, Dim).second;
   New |= CutLoops.insert(Loop).second;
   Restart |= New;
@@ -295,6 +297,12 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
   if (const Loop *Step = stepLoop())
     CutRows[Step->Statement].insert(V.Rows);
+  InHand = V.Rows;
+  if (Recording) {
+    Out.CutRows[E] = V.Rows;
+    if (const auto Length = RowCounts.find(V.Rows); Length != RowCounts.end())
+      Out.CutLength = std::max(Out.CutLength, Length->second);
+  }
   // Of a pair, `accelerator.shard(get_batch())`, each part has dimensions of its own.
   if (const std::vector<Value> *Of = partsOf(E); Of && !holdsBoth(P.Code.type(E).Name)) {
     std::vector<Value> Own(Of->size(), V);
@@ -317,7 +325,7 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
 void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
   const Loop *Step = V.Kind == Placement::Mean && V.Rows > NoRows ? stepLoop() : nullptr;
   const auto Own = Lengths.find(V.Rows);
-  if (!Step || Own == Lengths.end())
+  if (!Step || Own == Lengths.end() || InHand == V.Rows)
     return;
   auto Count = [&](uint32_t Name, ir::ExprId Length) {
     const auto Known = RowCounts.find(Name);

@@ -106,6 +106,15 @@ void Interpreter::exec(ir::StmtId Id) {
     return;
   const ir::Stmt &S = P.Code.Stmts[Id];
   keepCopies(Id);
+  const uint32_t Before = InHand;
+  execKind(Id, S);
+  const bool Chooses =
+      llvm::is_contained({StmtKind::If, StmtKind::Loop, StmtKind::RangeFor, StmtKind::Try, StmtKind::Switch}, S.Kind);
+  if (Chooses && InHand != Before) // which way was gone isn't known
+    InHand = 0;
+}
+
+void Interpreter::execKind(ir::StmtId Id, const ir::Stmt &S) {
   switch (S.Kind) {
   case StmtKind::Block:
   case StmtKind::Threads:

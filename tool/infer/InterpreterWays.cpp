@@ -94,6 +94,31 @@ static Findings shareOut(const Program &P, const Roles &R, const OperationTable 
   return Found;
 }
 
+/// A step on batches of several lengths, whose parts on the ranks aren't alike: one of them is shared out, the longest
+/// that goes, and every rank has the others whole.
+static std::optional<Findings> shareOne(const Program &P, const Roles &R, const OperationTable &Table,
+                                        const Findings &Found) {
+  std::set<uint32_t> Lengths;
+  for (const auto &[Cut, Rows] : Found.CutRows)
+    Lengths.insert(Rows);
+  constexpr size_t Bound = 4;
+  if (Lengths.size() < 2 || Lengths.size() > Bound)
+    return std::nullopt;
+  std::optional<Findings> Best;
+  for (uint32_t Kept : Lengths) {
+    Ways By;
+    for (const auto &[Cut, Rows] : Found.CutRows)
+      if (Rows != Kept)
+        By.Uncut.insert(Cut);
+    Findings One = Interpreter(P, R, Table, By).run();
+    if (goes(One) && !One.SharedSteps.empty() && !has(One, Differs) && (!Best || Best->CutLength < One.CutLength)) {
+      One.Uncut = By.Uncut;
+      Best = std::move(One);
+    }
+  }
+  return Best;
+}
+
 /// Whether one text means several things where it is run for several.
 static bool ambiguous(const Findings &F) {
   return has(F, {"ambiguous-placement"}) || llvm::any_of(F.Coercions, [&](const auto &C) {
@@ -148,6 +173,9 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   if (has(Found, Stops) && parts(P, Found))
     if (std::optional<Findings> Split = splitBatches(P, R, Table))
       return *Split;
+  if (has(Found, {"coupled-loss", "ambiguous-placement"}))
+    if (std::optional<Findings> One = shareOne(P, R, Table, Found))
+      return *One;
   if ((Found.Kept.empty() && Found.Evaluates.empty()) || !ambiguous(Found))
     return Found;
   // One function for the batches of both: what it computes in the training brings ranks together, and in an evaluation

@@ -332,6 +332,11 @@ void Deriver::refusals() {
         NotShared(E, "this training isn't shared out");
   for (ir::ExprId E : F.WholeForwards)
     NotShared(E, "this model gets all rows of a batch, of which each rank takes its own behind it");
+  for (ir::ExprId E : F.Uncut)
+    NotShared(E, "this batch has another length than one that is shared out in the same step");
+  if (F.Uncut.empty())
+    for (ir::ExprId E : F.WholeTerms)
+      NotShared(E, "this term of a loss is a model's of a batch that isn't shared out");
   for (const auto &[Fn, E] : F.WholeLayers)
     NotShared(E, "this layer gets all rows of a batch, which are brought together in front of it");
 }
