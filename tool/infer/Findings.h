@@ -57,7 +57,7 @@ struct Findings {
   std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
                                                ///< rank takes its rows there
   std::map<ir::ExprId, uint32_t> CutRows;      ///< of these, a name for the number of rows
-  int64_t CutLength = 0;                       ///< the largest such number that is written out
+  std::map<uint32_t, int64_t> CutLengths;      ///< by this name, where the number is written out
   std::set<ir::ExprId> Uncut;                  ///< batches that every rank has whole, beside others of another length
   std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
   std::set<ir::ExprId> Laws;                   ///< what draws for rows are made by, brought together

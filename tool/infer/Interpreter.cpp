@@ -101,6 +101,8 @@ void Interpreter::once() {
   Returned.clear();
   WholeAfter.clear();
   CutRows.clear();
+  MetAs.clear();
+  CutAhead.clear();
   InHand = 0;
   Parts.clear();
   Alias.clear();
@@ -552,7 +554,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     return V;
   }
   case ExprKind::Cast: {
-    Value V = eval(X.Args[0]);
+    const auto Whole = X.Args[0] == Unpacked && Unpacked != None ? Last.find(Unpacked) : Last.end();
+    Value V = Whole == Last.end() ? eval(X.Args[0]) : Whole->second;
     if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);
     if (StringRef Part = X.Name; Part.consume_front("part")) {

@@ -573,6 +573,10 @@ private:
   uint32_t counted(uint32_t Name, int64_t Rows);
   ir::ExprId distance(ir::ExprId From, ir::ExprId To) const;
   uint32_t toldBy(uint32_t Name, ir::ExprId Count);
+  std::string lengthOf(uint32_t Rows) const;
+  bool ofOtherBatches(uint32_t A, uint32_t B);
+  void meet(const std::vector<ir::ExprId> &Operands);
+  uint32_t metAs(uint32_t Rows) const;
   void ofOneBatch(ir::ExprId E, const Value &V);
   std::string spelled(ir::ExprId E) const;
   const Loop *stepLoop() const;
@@ -593,7 +597,10 @@ private:
   bool picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const;
   std::optional<Value> ofEachRow(const ir::Expr &X, Value V);
   uint32_t lengthNamed(ir::ExprId List);
-  bool isPoint();
+  bool isPoint(ir::ExprId E);
+  bool assigns(ir::VarId V) const;
+  ir::ExprId setInside(ir::VarId Param, ir::ExprId Within, const ir::Function &Fn) const;
+  ir::ExprId pointsAhead(const ir::Expr &X, const Loop &Step) const;
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
   ir::ExprId beforeSwap(ir::ExprId E) const;
@@ -650,6 +657,9 @@ private:
   // One run.
   State Current;
   std::map<ir::StmtId, std::set<uint32_t>> CutRows; ///< `Value::Rows` of what a step has cut
+  std::set<uint32_t> CutAhead;                      ///< of what was cut in front of the steps
+  std::map<uint32_t, uint32_t> MetAs;               ///< names of the same rows
+  ir::ExprId Unpacked = ir::None;                   ///< what the parts of a structured binding that follow are of
   uint32_t InHand = 0;                              ///< of what it has cut last; 0: it depends
   std::map<ir::ExprId, State> Returned;             ///< the fields of what calls returned
   std::map<ir::ExprId, std::vector<Value>> Parts;   ///< the elements of pairs and tuples, by what made them

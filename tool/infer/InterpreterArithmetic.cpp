@@ -64,6 +64,8 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     };
     if ((L.Kind == Placement::Mean || Rt.Kind == Placement::Mean) && OfRows(L) && OfRows(Rt) && L.Rows != Rt.Rows)
       return Value::unknown("averages over the rows of two batches", E);
+    if (OfRows(L) && OfRows(Rt) && ofOtherBatches(L.Rows, Rt.Rows))
+      return Value::unknown("adds up the rows of two batches", E);
     // What the steps have added up so far counts on ghosts too, what this one adds doesn't.
     auto AddedUp = [&](ir::ExprId X) { return X != None && lvalue(X) && outer(*lvalue(X)); };
     // (`mean * count + loss * rows`: of numbers, whatever that was computed of.)

@@ -42,6 +42,27 @@ bool Interpreter::looksUpBags(const ir::Expr &X) const {
   return Given != Last.end() && P.Code.type(Offsets).Kind == TypeKind::Tensor && !Given->second.Nothing;
 }
 
+/// What an operation takes row by row has the same rows, whatever they are called; 0 where they have no name.
+void Interpreter::meet(const std::vector<ir::ExprId> &Operands) {
+  std::optional<uint32_t> First;
+  for (ir::ExprId Operand : Operands) {
+    const Value &V = Last[Operand];
+    if (V.Kind != Placement::Sharded)
+      continue;
+    const uint32_t Rows = metAs(V.Rows > NoRows ? V.Rows : 0);
+    if (First && Rows != metAs(*First))
+      MetAs[std::max(Rows, metAs(*First))] = std::min(Rows, metAs(*First));
+    First = Rows;
+  }
+}
+
+/// The one name for all that have met.
+uint32_t Interpreter::metAs(uint32_t Rows) const {
+  for (auto It = MetAs.find(Rows); It != MetAs.end(); It = MetAs.find(Rows))
+    Rows = It->second;
+  return Rows;
+}
+
 /// Adds to a result what is known of its rows, and where they could be cut.
 Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result) {
   if (Restart)
@@ -52,13 +73,15 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   if (Op && *Op == Operation::ClassLoss && StringRef(X.Name).contains_insensitive("ctc") && Operands.size() > 1 &&
       Last[Operands[1]].Rank == 1) // targets one behind the other
     Operands.erase(Operands.begin() + 1);
+  if (Result.Kind == Placement::Sharded || Result.reducible())
+    meet(Operands);
 
   bool Leaf = (StringRef(X.Name).ends_with("requires_grad_") || StringRef(X.Name).ends_with("set_requires_grad")) &&
-              !R.InputCalls.count(E) && !isPoint();
+              !R.InputCalls.count(E) && !isPoint(E);
   Result.Trained =
       Module || Leaf || StringRef(X.Name).ends_with("register_parameter") ||
       (Op && (*Op == Operation::Factory || *Op == Operation::Noise) &&
-       llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }) && !isPoint());
+       llvm::any_of(X.Args, [&](ir::ExprId Arg) { return mentions(Arg, "requires_grad", 1); }) && !isPoint(E));
   for (ir::ExprId Operand : Operands)
     Result.Trained |= Last[Operand].Trained || isParameter(Operand);
   // Results of a call that keep no graph are no more the model's than a batch is.

@@ -155,6 +155,43 @@ ir::ExprId Interpreter::heldBy(const ir::Expr &X, const Frame &In) const {
   return P.Code.type(Given).Kind == TypeKind::Tensor ? Given : None;
 }
 
+/// Whether something is assigned to a variable, as a whole.
+bool Interpreter::assigns(ir::VarId V) const {
+  return llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
+    const bool Sets = X.Kind == ExprKind::Assign || StringRef(X.Name).ends_with("::operator=");
+    return Sets && !X.Args.empty() && X.Args[0] != None &&
+           P.Code.Exprs[P.unconverted(X.Args[0])].Kind == ExprKind::Ref &&
+           P.Code.Exprs[P.unconverted(X.Args[0])].Var == V;
+  });
+}
+
+/// What the function has assigned to its parameter since, `targets = targets.view({-1})`, but for what `Within` is a
+/// part of; None if nothing.
+ir::ExprId Interpreter::setInside(ir::VarId Param, ir::ExprId Within, const ir::Function &Fn) const {
+  const auto Of = Alias.find(Param);
+  const ir::ExprId From = assignedBy(Of == Alias.end() ? Location{Param, {}} : Of->second);
+  if (From == None || Fn.Body == None || P.Code.type(From).Kind != TypeKind::Tensor)
+    return None;
+  const ir::Range &Where = P.Code.Exprs[From].Where;
+  return P.Code.Stmts[Fn.Body].Where.contains(Where) && !Where.contains(P.Code.Exprs[Within].Where) ? From : None;
+}
+
+/// What makes the leaf that `X` names, if it is one that was made in front of the step's loop and at which derivatives
+/// are taken: these are at the leaf, of which each rank has its rows from the start.
+ir::ExprId Interpreter::pointsAhead(const ir::Expr &X, const Loop &Step) const {
+  const auto Made = X.Var == None ? R.Points.end() : R.Points.find(X.Var);
+  if (Made == R.Points.end() || (X.Kind != ExprKind::Ref && X.Kind != ExprKind::Field))
+    return None;
+  const ir::Range &Where = P.Code.Exprs[Made->second].Where;
+  auto Holds = [&](const Frame &F) {
+    const ir::StmtId Body = P.Code.Functions[F.Function].Body;
+    return Body != None && P.Code.Stmts[Body].Where.contains(Where);
+  };
+  const bool InStep = P.Code.Stmts[Step.Statement].Where.contains(Where) ||
+                      std::any_of(Frames.begin() + Step.Frame + 1, Frames.end(), Holds);
+  return InStep || !Where.Editable ? None : Made->second;
+}
+
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
 /// of a function that the step calls; else `E` itself.
 ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
@@ -170,6 +207,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
   ir::ExprId Bound = None, Within = None;
   for (int Hops = 0; Hops != 64; ++Hops) {
     const ir::Expr &X = P.Code.Exprs[E];
+    if (const ir::ExprId Points = pointsAhead(X, Step); Points != None)
+      return Points;
     if (At > Step.Frame && movesParameter(X)) {
       E = P.unconverted(X.Object);
       continue;
@@ -217,7 +256,15 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       size_t I = Param - Fn.Params.begin();
       if (At <= Step.Frame || I >= Frames[At].Args.size())
         break;
-      if (const ir::Type &T = P.Code.typeOf(X.Var); T.Reference && !T.Const && Frames[At].Args[I] != Bound) {
+      const ir::Type &T = P.Code.typeOf(X.Var);
+      if (T.Reference && !T.Const && assigns(X.Var)) { // what it is given is the caller's no longer
+        const ir::ExprId From = setInside(X.Var, E, Fn);
+        if (From == None)
+          break;
+        E = From;
+        continue;
+      }
+      if (T.Reference && !T.Const && Frames[At].Args[I] != Bound) {
         Within = E;
         Bound = Frames[At].Args[I];
       }
@@ -297,11 +344,13 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
   if (const Loop *Step = stepLoop())
     CutRows[Step->Statement].insert(V.Rows);
+  else
+    CutAhead.insert(V.Rows);
   InHand = V.Rows;
   if (Recording) {
     Out.CutRows[E] = V.Rows;
     if (const auto Length = RowCounts.find(V.Rows); Length != RowCounts.end())
-      Out.CutLength = std::max(Out.CutLength, Length->second);
+      Out.CutLengths[V.Rows] = Length->second;
   }
   // Of a pair, `accelerator.shard(get_batch())`, each part has dimensions of its own.
   if (const std::vector<Value> *Of = partsOf(E); Of && !holdsBoth(P.Code.type(E).Name)) {
@@ -320,26 +369,45 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
   return V;
 }
 
-/// A mean is weighed by the rows of the batch that the step has shared out last: of another one, with other parts on
-/// the ranks, it would be another mean.
+/// How many rows have a name, as the program writes it; nothing if it doesn't.
+std::string Interpreter::lengthOf(uint32_t Rows) const {
+  const auto Length = Lengths.find(Rows);
+  if (Length == Lengths.end())
+    return "";
+  const auto Known = RowCounts.find(Rows);
+  return Known != RowCounts.end() ? std::to_string(Known->second)
+                                  : "`" + P.Code.Vars[P.Code.Exprs[P.unconverted(Length->second)].Var].Name + "`";
+}
+
+/// Whether a step shares out both, as batches that aren't one: ranks have other parts of them, and some may have none
+/// of one alone.
+bool Interpreter::ofOtherBatches(uint32_t A, uint32_t B) {
+  const Loop *Step = metAs(A) == metAs(B) ? nullptr : stepLoop();
+  if (!Step || !CutRows[Step->Statement].count(A) || !CutRows[Step->Statement].count(B))
+    return false;
+  const std::string One = lengthOf(A), Other = lengthOf(B);
+  const bool Named = metAs(A) != 0 && metAs(B) != 0;
+  return One.empty() || Other.empty() ? Named : One != Other;
+}
+
+/// A mean is weighed by the rows of the batch that the step has shared out last, and a sum left out where a rank has
+/// none of it: of another batch, with other parts on the ranks, it would be something else.
 void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
-  const Loop *Step = V.Kind == Placement::Mean && V.Rows > NoRows ? stepLoop() : nullptr;
-  const auto Own = Lengths.find(V.Rows);
-  if (!Step || Own == Lengths.end() || InHand == V.Rows)
+  const bool Mean = V.Kind == Placement::Mean;
+  const Loop *Step = V.Rows > NoRows && (Mean || (V.Kind == Placement::Partial && V.Fresh)) ? stepLoop() : nullptr;
+  if (!Step || InHand == V.Rows)
     return;
-  auto Count = [&](uint32_t Name, ir::ExprId Length) {
-    const auto Known = RowCounts.find(Name);
-    return Known != RowCounts.end() ? std::to_string(Known->second)
-                                    : "`" + P.Code.Vars[P.Code.Exprs[P.unconverted(Length)].Var].Name + "`";
-  };
-  for (uint32_t Other : CutRows[Step->Statement])
-    if (auto Length = Lengths.find(Other);
-        Length != Lengths.end() && Count(Other, Length->second) != Count(V.Rows, Own->second))
+  std::set<uint32_t> Others = CutRows[Step->Statement];
+  if (CutAhead.count(V.Rows))
+    CutRows[Step->Statement].insert(V.Rows);
+  auto Count = [&](uint32_t Rows) { return lengthOf(Rows).empty() ? "" : lengthOf(Rows) + " "; };
+  for (uint32_t Other : InHand ? std::set{InHand} : Others)
+    if (ofOtherBatches(V.Rows, Other))
       note("ambiguous-placement", E, V,
-           "is a mean over " + Count(V.Rows, Own->second) + " rows in a step that shares out " +
-               Count(Other, Length->second) +
-               " as well, of which ranks have other parts; write it as a sum over its rows, divided by their number as "
-               "the bounds tell it, `x.sum() / (end - i)`");
+           (Mean ? "is a mean over " : "is a sum over ") + Count(V.Rows) + "rows in a step that shares out " +
+               Count(Other) +
+               "others as well, of which ranks have other parts; write it as a sum over its rows, divided by their "
+               "number as the bounds tell it, `x.sum() / (end - i)`");
 }
 
 /// Cuts what a whole loss was made of. False if there is nothing (more) to cut.

@@ -360,8 +360,11 @@ void Interpreter::readsInto(ir::ExprId E, const ir::Expr &X) {
       }
 }
 
-/// Whether a leaf is made anew in each step of a program that takes derivatives at its inputs: points, not parameters.
-bool Interpreter::isPoint() {
+/// Whether a leaf is made in front of the training, or anew in each of its steps, by a program that takes derivatives
+/// at its inputs: points, not parameters.
+bool Interpreter::isPoint(ir::ExprId E) {
+  if (R.PointCalls.count(E))
+    return true;
   if (!Derivatives)
     Derivatives = llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
       if (X.Name != "torch::autograd::grad" || X.Args.size() < 2)

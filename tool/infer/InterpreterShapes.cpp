@@ -211,6 +211,10 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     // `y.reshape(out.sizes())` of a rank's rows
     if (Whole && Last[Shape[0]].Kind == Placement::Extent && ownRowsOf(In.Exprs[0]))
       return Result;
+    // `targets.view({x.size(0) * length})` of all rows, where x has a rank's
+    if (Result.replicated() && !Result.Trained && !Shape.empty() && !Whole && countsRows(Shape[0]) &&
+        !ownRowsOf(In.Exprs[0]))
+      return misshapen(E, In.Tensors[0]);
     Result.Rank = Shape.empty() || Whole ? -1 : int8_t(Shape.size());
     return Result;
   }

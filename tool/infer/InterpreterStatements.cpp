@@ -107,6 +107,8 @@ void Interpreter::exec(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   keepCopies(Id);
   const uint32_t Before = InHand;
+  if (S.Kind != StmtKind::Decl)
+    Unpacked = None;
   execKind(Id, S);
   const bool Chooses =
       llvm::is_contained({StmtKind::If, StmtKind::Loop, StmtKind::RangeFor, StmtKind::Try, StmtKind::Switch}, S.Kind);
@@ -143,6 +145,8 @@ void Interpreter::execKind(ir::StmtId Id, const ir::Stmt &S) {
     return;
   case StmtKind::Decl:
     declare(S.Var, S.Value, Id);
+    if (S.Value != None && !StringRef(P.Code.Exprs[S.Value].Name).starts_with("part"))
+      Unpacked = S.Value; // once, also where it writes to what it is given
     return;
   case StmtKind::If:
     execIf(S, Id);

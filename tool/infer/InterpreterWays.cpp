@@ -43,6 +43,46 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
 
 static bool goes(const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); }
 
+/// A step on batches of several lengths, whose parts on the ranks aren't alike: one of them is shared out, the longest
+/// that goes, and every rank has the others whole.
+static std::optional<Findings> shareOne(const Program &P, const Roles &R, const OperationTable &Table,
+                                        const Findings &Found) {
+  std::set<uint32_t> Lengths;
+  for (const auto &[Cut, Rows] : Found.CutRows)
+    Lengths.insert(Rows);
+  constexpr size_t Bound = 4;
+  if (Lengths.size() < 2 || Lengths.size() > Bound)
+    return std::nullopt;
+  std::optional<Findings> Best;
+  int64_t Longest = 0;
+  for (uint32_t Kept : Lengths) {
+    Ways By;
+    for (const auto &[Cut, Rows] : Found.CutRows)
+      if (Rows != Kept)
+        By.Uncut.insert(Cut);
+    Findings One = Interpreter(P, R, Table, By).run();
+    const auto Length = One.CutLengths.find(Kept);
+    const int64_t Rows = Length == One.CutLengths.end() ? 0 : Length->second;
+    if (goes(One) && !One.SharedSteps.empty() && !has(One, Differs) && (!Best || Longest < Rows)) {
+      One.Uncut = By.Uncut;
+      Best = std::move(One);
+      Longest = Rows;
+    }
+  }
+  return Best;
+}
+
+/// Whether a step has one batch beside which the others are a few rows: conditions at the ends of an interval.
+static bool fewBeside(const Findings &F) {
+  int64_t Longest = 0, All = 0;
+  for (const auto &[Rows, Length] : F.CutLengths) {
+    Longest = std::max(Longest, Length);
+    All += Length;
+  }
+  constexpr int64_t Times = 4;
+  return F.CutLengths.size() > 1 && Longest >= Times * (All - Longest);
+}
+
 /// The first way to share out the training's batches that goes.
 static Findings shareOut(const Program &P, const Roles &R, const OperationTable &Table) {
   auto Follow = [&](const Ways &By) { return Interpreter(P, R, Table, By).run(); };
@@ -63,6 +103,9 @@ static Findings shareOut(const Program &P, const Roles &R, const OperationTable 
     if (Findings AtUse = Follow({{}, {}, All}); goes(AtUse) && !AtUse.Cuts.empty() && !has(AtUse, Differs))
       return AtUse;
   }
+  if (fewBeside(Found))
+    if (std::optional<Findings> One = shareOne(P, R, Table, Found))
+      return *One;
   for (const Taken &Early : {Taken(), All})
     if (Findings Whole = Follow({Early, All, {}}); goes(Whole) && Whole.SharesOut)
       return Whole;
@@ -92,31 +135,6 @@ static Findings shareOut(const Program &P, const Roles &R, const OperationTable 
       break;
     }
   return Found;
-}
-
-/// A step on batches of several lengths, whose parts on the ranks aren't alike: one of them is shared out, the longest
-/// that goes, and every rank has the others whole.
-static std::optional<Findings> shareOne(const Program &P, const Roles &R, const OperationTable &Table,
-                                        const Findings &Found) {
-  std::set<uint32_t> Lengths;
-  for (const auto &[Cut, Rows] : Found.CutRows)
-    Lengths.insert(Rows);
-  constexpr size_t Bound = 4;
-  if (Lengths.size() < 2 || Lengths.size() > Bound)
-    return std::nullopt;
-  std::optional<Findings> Best;
-  for (uint32_t Kept : Lengths) {
-    Ways By;
-    for (const auto &[Cut, Rows] : Found.CutRows)
-      if (Rows != Kept)
-        By.Uncut.insert(Cut);
-    Findings One = Interpreter(P, R, Table, By).run();
-    if (goes(One) && !One.SharedSteps.empty() && !has(One, Differs) && (!Best || Best->CutLength < One.CutLength)) {
-      One.Uncut = By.Uncut;
-      Best = std::move(One);
-    }
-  }
-  return Best;
 }
 
 /// Whether one text means several things where it is run for several.
@@ -168,7 +186,7 @@ static std::optional<Findings> splitBatches(const Program &P, const Roles &R, co
   return Loaders.empty() ? std::nullopt : Splits(Loaders);
 }
 
-Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
+static Findings inferAll(const Program &P, const Roles &R, const OperationTable &Table) {
   Findings Found = shareOut(P, R, Table);
   if (has(Found, Stops) && parts(P, Found))
     if (std::optional<Findings> Split = splitBatches(P, R, Table))
@@ -205,6 +223,16 @@ Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
   if (std::optional<Findings> Cut = CutToo(Found.Evaluates))
     return *Cut;
   return Found;
+}
+
+Findings infer(const Program &P, const Roles &R, const OperationTable &Table) {
+  Findings Found = inferAll(P, R, Table);
+  if (R.Points.empty() || (goes(Found) && !has(Found, Differs) && !Found.SharedSteps.empty()))
+    return Found;
+  Roles Whole = R; // the points as they were made
+  Whole.Points.clear();
+  Whole.PointCalls.clear();
+  return inferAll(P, Whole, Table);
 }
 
 } // namespace migrate

@@ -40,6 +40,7 @@ Roles::Roles(const Program &P) : P(P) {
   findOptimizersPut();
   findOptimizersGiven();
   findUpdatesByHand();
+  findPoints();
   findLoaders();
 }
 

@@ -63,6 +63,10 @@ public:
   /// Whether a variable is a leaf that isn't trained, whose gradient is read.
   bool isInputLeaf(ir::VarId V) const { return Inputs.count(V) != 0; }
   std::set<ir::ExprId> InputCalls;      ///< `requires_grad_()` and the like, of leaves that aren't trained
+  /// Leaves at which derivatives are taken, points of a differential equation: what each is made of, without what asks
+  /// for its gradient; also by the parameters that it is given for. Not what an optimizer trains.
+  std::map<ir::VarId, ir::ExprId> Points;
+  std::set<ir::ExprId> PointCalls;      ///< what asks for their gradients
   std::vector<ir::ExprId> Ungraded;     ///< gradients that are read of tensors whose making wasn't found
   std::map<ir::VarId, ir::ExprId> Init; ///< first initialiser of each variable and field
   std::map<ir::StmtId, ir::StmtId> ParentOf;
@@ -95,6 +99,9 @@ private:
   bool madeInStep(ir::VarId V, ir::ExprId Gradient) const;
   bool ofBatch(ir::VarId V) const;
   void inputAt(ir::VarId V);
+  void findPoints();
+  bool optimized(ir::VarId V) const;
+  bool pointAt(ir::VarId V, int Hops = 4);
   bool madeAnew(ir::VarId V) const;
   bool onlyLookedAt(ir::VarId V, int Depth = 0) const;
   std::vector<ir::ExprId> modelsIn(ir::ExprId E, ir::FuncId F, int Depth) const;

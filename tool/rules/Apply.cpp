@@ -17,9 +17,12 @@ public:
       : P(P), Known(Known), Rules(Rules), Texts(Texts), Taught(taughtBodies(P)) {}
 
   Migration run() {
-    for (const Fact &F : Known.all())
+    for (Fact F : Known.all()) {
+      if (!F.Texts.count("accelerator") && aheadOfBody(F))
+        F.Texts["accelerator"] = NoHandleYet;
       for (const Rule *R : Rules.byFact(F.Name))
         apply(*R, F);
+    }
     for (const ir::RuleMatch &M : P.Code.Matches)
       if (const Rule *R = Rules.byPattern(M.Rule))
         match(*R, M);
@@ -44,19 +47,32 @@ private:
     return It == Nodes.end() ? nullptr : &It->second;
   }
 
+  static constexpr const char *NoHandleYet = "accelerate::Accelerator()";
+
+  /// Whether a fact is of what a constructor initialises, before its body, where no handle is yet.
+  bool aheadOfBody(const Fact &F) const {
+    bool Ahead = false;
+    if (F.Function != None)
+      P.Code.Functions[F.Function].forEachInit([&](ir::ExprId Init) {
+        for (const auto &[Name, Where] : F.Nodes)
+          Ahead |= Init != None && P.Code.Exprs[Init].Where.contains(Where);
+      });
+    return Ahead;
+  }
+
   void match(const Rule &R, const ir::RuleMatch &M) {
     if (Taught.Only.count(M.Function))
       return; // the user has said what it does
     Fact F;
     F.Function = M.Function;
     if (M.Function == None) // at namespace scope, before `main` has one
-      F.Texts["accelerator"] = "accelerate::Accelerator()";
+      F.Texts["accelerator"] = NoHandleYet;
     else
       P.Code.Functions[M.Function].forEachInit([&](ir::ExprId Init) {
         P.forEachExpr(Init, [&](ir::ExprId Sub) {
           for (const auto &[Name, E] : M.Nodes)
             if (Sub == E) // before the body, where no handle is yet
-              F.Texts["accelerator"] = "accelerate::Accelerator()";
+              F.Texts["accelerator"] = NoHandleYet;
         });
       });
     if (!holds(R, M, Known))

@@ -243,6 +243,7 @@ class Comparison {
     double largest = 0;
     std::size_t which = 0;
     for (const auto& [position, print] : event.gradients) {
+      if (IsInput(position)) continue;
       if (norm > 0) signal_[position] = std::max(signal_[position], print.norm / norm);
       const auto other = gradients.find(position);
       const double relative = other == gradients.end() ? Relative(print.norm, gradient_scale_)
@@ -288,6 +289,7 @@ class Comparison {
   bool SameGradients(const Recording& rank) {
     const Prints& first = ranks_[0].events[at_].gradients;
     for (const auto& [position, print] : rank.events[at_].gradients) {
+      if (IsInput(position)) continue;
       const auto other = first.find(position);
       if (other != first.end() && other->second.hash == print.hash) continue;
       Difference difference;
@@ -311,7 +313,7 @@ class Comparison {
     double largest = 0;
     for (const auto& [position, unused] : changed) {
       const auto original = original_values_.find(position);
-      if (original == original_values_.end()) continue;
+      if (original == original_values_.end() || IsInput(position)) continue;
       const bool buffer = IsBuffer(position);
       // Buffers are the rank's own until backward() has made them rank 0's.
       if (buffer && !behind_step_ && !exact_) continue;
@@ -442,6 +444,23 @@ class Comparison {
   // --- Helpers
 
   bool IsBuffer(std::size_t position) const { return original_.tensors[position].kind == "buffer"; }
+
+  /// A leaf of which each rank has rows of its own: points at which a program takes derivatives, no parameter.
+  bool IsInput(std::size_t position) const {
+    const std::vector<int64_t>& whole = original_.tensors[position].shape;
+    int64_t rows = 0;
+    for (const Recording& rank : ranks_) {
+      if (position >= rank.tensors.size() || rank.tensors[position].kind != "leaf") return false;
+      const std::vector<int64_t>& shape = rank.tensors[position].shape;
+      if (shape.empty() || shape.size() != whole.size() ||
+          !std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1)) {
+        return false;
+      }
+      rows += shape[0];
+    }
+    return ranks_.size() > 1 && original_.tensors[position].kind == "leaf" &&
+           rows == std::max<int64_t>(whole[0], static_cast<int64_t>(ranks_.size()));
+  }
 
   /// Its gradient never was more than rounding (a bias before a batch normalisation, say), which optimizers with a
   /// scale of their own turn into steps of full length in any direction.
