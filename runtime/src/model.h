@@ -21,6 +21,7 @@ struct Models::Model {
   std::vector<std::string> names;
   std::vector<bool> sparse;  // whose gradients are sparse
   std::vector<at::Tensor> buffers;
+  bool trained_once = false;  // it had trainable parameters when it was prepared
 
   /// What the reducer was built for; it has to be built again where that changes.
   struct Trained {

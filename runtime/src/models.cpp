@@ -147,6 +147,7 @@ void Models::add_model(Group& group, std::unique_ptr<Model> model) {
   if (lines.empty()) {
     return;  // prepared before
   }
+  model->trained_once = std::any_of(model->parameters.begin(), model->parameters.end(), trainable);
   std::vector<at::Tensor> tensors;
   for (const at::Tensor& parameter : model->parameters) {
     tensors.push_back(plain(parameter));
@@ -253,6 +254,18 @@ std::vector<Models::Reached> Models::reach(const torch::Tensor& loss) const {
   std::sort(result.begin(), result.end(),
             [](const Reached& a, const Reached& b) { return a.model->number < b.model->number; });
   return result;
+}
+
+/// Whether a loss has gradients at this rank's rows of the batch in hand and nowhere else, since the model that made it
+/// is frozen meanwhile: there is nothing for other ranks in them.
+bool Models::reaches_rows_alone(const torch::Tensor& loss) const {
+  const bool frozen = std::any_of(models_.begin(), models_.end(), [](const std::unique_ptr<Model>& model) {
+    return model->trained_once && std::none_of(model->parameters.begin(), model->parameters.end(), trainable);
+  });
+  const RowSlice& slice = state().training_slice;
+  bool rows = frozen && state().training_loader;
+  visit_leaves(loss, [&](const at::Tensor& leaf) { rows = rows && leaf.dim() > 0 && leaf.size(0) == slice.rows; });
+  return rows;
 }
 
 void Models::throw_unused(const Reached& reached) {
@@ -483,6 +496,10 @@ void Models::backward(Group& group, const torch::Tensor& loss, double coefficien
       return;
     }
     const std::vector<Reached> reached = reach(loss);
+    if (reached.empty() && reaches_rows_alone(loss)) {
+      run(gradient);
+      return;
+    }
     TORCH_CHECK(!reached.empty(),
                 "[accelerate] the loss reaches no parameter of a prepared model or optimizer, so its gradients would "
                 "stay on this rank; call accelerator.prepare(model, optimizer) before training");

@@ -84,6 +84,7 @@ class Models {
 
   void add_model(Group& group, std::unique_ptr<Model> model);
   std::vector<Reached> reach(const torch::Tensor& loss) const;
+  bool reaches_rows_alone(const torch::Tensor& loss) const;
   static bool synced(const Model& model);
   static void send_zeros(const std::vector<Reached>& reached, Roots roots);
   static void note_local(const Reached& reached);

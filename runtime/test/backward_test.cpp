@@ -238,6 +238,29 @@ TEST_F(Backward, AtItsInputsIsTheSingleProcess) {
   }
 }
 
+/// The same of a model that is frozen meanwhile: nothing is sent for it.
+TEST_F(Backward, AtTheInputsOfAFrozenModelIsTheSingleProcess) {
+  const auto step = [&](Sequential& model, const Example& batch, const auto& backward, const auto& gradient) {
+    const auto x = batch.data.clone().set_requires_grad(true);
+    for (auto& parameter : model->parameters()) parameter.set_requires_grad(false);
+    backward((model->forward(x) - batch.target).pow(2).mean());
+    for (auto& parameter : model->parameters()) parameter.set_requires_grad(true);
+    const auto moved = (x + 0.1 * gradient(x)).detach();
+    backward((model->forward(moved) - batch.target).pow(2).mean());
+  };
+  compare(
+      [&](Sequential& model, const Example& batch) {
+        step(
+            model, batch, [](const torch::Tensor& loss) { loss.backward(); },
+            [](const torch::Tensor& x) { return x.grad(); });
+      },
+      [&](Sequential& model, const Example& batch) {
+        step(
+            model, batch, [&](const torch::Tensor& loss) { accelerator.backward(loss); },
+            [&](const torch::Tensor& x) { return accelerator.gradient(x); });
+      });
+}
+
 TEST_F(Backward, AtItsInputsIsUndefinedBeforeIt) {
   const auto x = torch::ones({2, 3}).set_requires_grad(true);
   EXPECT_FALSE(accelerator.gradient(x).defined());

@@ -67,6 +67,7 @@ private:
   bool trains(ir::StmtId S) const;
   bool preparedAlready(ObjectId Object) const;
   void prepare();
+  bool canBeNamed(ir::ExprId E, ir::StmtId At) const;
   bool constructs(const OptimizerRole &O) const;
   /// What a constructor's initialisers make that is prepared: an optimizer with its models, leaves trained by hand.
   struct Members {

@@ -178,6 +178,33 @@ std::string scopeOf(StringRef Usr) {
   return Scope;
 }
 
+/// Whether what an expression names is there where a statement stands, and is the same: not one item of a list after the
+/// other, `nets[i]` or `nets.back()` of a loop that is over by then.
+bool Deriver::canBeNamed(ir::ExprId E, ir::StmtId At) const {
+  if (At == None)
+    return true;
+  auto Around = [&](ir::StmtId S) {
+    for (ir::StmtId Up = At; Up != None; Up = R.ParentOf.count(Up) ? R.ParentOf.at(Up) : None)
+      if (Up == S)
+        return true;
+    return false;
+  };
+  bool There = true;
+  P.forEachExpr(E, [&](ir::ExprId Sub) {
+    const ir::VarId V = expr(Sub).Var;
+    const auto Declared = V == None ? R.DeclarationOf.end() : R.DeclarationOf.find(V);
+    if (Declared != R.DeclarationOf.end() && R.FunctionOf.count(At) && R.FunctionOf.count(Declared->second) &&
+        R.FunctionOf.at(At) == R.FunctionOf.at(Declared->second) && !P.Code.Vars[V].Global) {
+      const ir::StmtId Scope = blockOf(Declared->second);
+      There &= Scope == None || Around(Scope);
+    }
+    if (StringRef(expr(Sub).Name).ends_with("::back"))
+      for (ir::StmtId S : P.statements(R.FunctionOf.at(At)))
+        There &= P.Code.Stmts[S].Kind != StmtKind::Loop || !P.Code.Stmts[S].Where.contains(expr(Sub).Where) || Around(S);
+  });
+  return There;
+}
+
 void Deriver::prepare() {
   // Of a block: what trains first behind an optimizer tells which objects are prepared together.
   std::map<std::pair<ir::StmtId, size_t>, Preparation> Together;
@@ -204,7 +231,8 @@ void Deriver::prepare() {
     };
     if (O.Names.empty())
       for (ir::ExprId Model : O.Models)
-        Objects.push_back(Spelled(expr(Model)));
+        if (canBeNamed(Model, O.Statement)) // else its parameters are the optimizer's
+          Objects.push_back(Spelled(expr(Model)));
     bool Named = O.Target != None && expr(O.Target).Where.Editable;
     bool Optional = StringRef(P.Code.typeOf(O.Var).Name).starts_with("std::optional<");
     Objects.push_back((Optional ? "*" : "") + (Named ? Text(expr(O.Target).Where) : P.Code.Vars[O.Var].Name) +
