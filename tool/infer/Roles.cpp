@@ -317,6 +317,23 @@ void Roles::sidesOf(ir::ExprId E, std::vector<ir::ExprId> &Into) const {
     Into.push_back(E);
 }
 
+/// What each member of an aggregate is given in its braces, `Agent agent{net, std::make_unique<Adam>(…)};`.
+std::vector<std::pair<ir::VarId, ir::ExprId>> Roles::membersGiven(ir::ExprId Made) const {
+  std::vector<std::pair<ir::VarId, ir::ExprId>> Given;
+  Made = Made == None ? None : P.unconverted(Made);
+  if (Made == None || !StringRef(P.Code.Exprs[Made].Callee).starts_with("aggregate:"))
+    return Given;
+  const std::vector<ir::ExprId> &Args = P.Code.Exprs[Made].Args;
+  for (ir::FuncId F : P.bodies(P.Code.Exprs[Made]))
+    for (const auto &[Member, Init] : P.Code.Functions[F].Inits) {
+      const std::vector<ir::VarId> &Params = P.Code.Functions[F].Params;
+      const size_t I = llvm::find(Params, P.Code.Exprs[Init].Var) - Params.begin();
+      if (I < Params.size() && I < Args.size())
+        Given.emplace_back(Member, Args[I]);
+    }
+  return Given;
+}
+
 void Roles::findOptimizers() {
   auto Consider = [&](ir::ExprId Value, ir::VarId Var, ir::FuncId F, ir::StmtId S, ir::ExprId Target = None) {
     if (Value == None)
@@ -383,6 +400,12 @@ void Roles::findOptimizers() {
       const ir::Stmt &X = P.Code.Stmts[S];
       if (X.Kind == StmtKind::Decl) {
         Consider(X.Value, X.Var, F, S);
+        for (const auto &[Member, Made] : membersGiven(X.Value)) {
+          const size_t Before = Optimizers.size();
+          Consider(Made, Member, F, S);
+          for (size_t I = Before; I != Optimizers.size(); ++I)
+            Optimizers[I].Holder = X.Var;
+        }
         if (P.keepsScheduler(X.Var))
           Schedulers.push_back(S);
       } else if (X.Kind == StmtKind::Expr && X.Value != None) {

@@ -20,6 +20,7 @@ struct OptimizerRole {
   std::vector<ir::ExprId> Models;  ///< `X` of each `X.parameters()` that reached it
   ir::ExprId Target = ir::None;    ///< what is assigned, reset, emplaced or appended to: how it is named there
   bool Appended = false;           ///< it is the target's last item
+  ir::VarId Holder = ir::None;     ///< of one that is made within the braces of an aggregate: what has it as a member
   std::vector<ir::VarId> Names;    ///< of one that is made in a call's argument: what the function calls the models
 };
 
@@ -82,6 +83,7 @@ private:
   void indexStatements();
   void unifyFlow();
   void findOptimizers();
+  std::vector<std::pair<ir::VarId, ir::ExprId>> membersGiven(ir::ExprId Made) const;
   void sidesOf(ir::ExprId E, std::vector<ir::ExprId> &Into) const;
   void findOptimizersGiven();
   ir::ExprId groupedBy(ir::ExprId E) const;

@@ -235,7 +235,8 @@ void Deriver::prepare() {
           Objects.push_back(Spelled(expr(Model)));
     bool Named = O.Target != None && expr(O.Target).Where.Editable;
     bool Optional = StringRef(P.Code.typeOf(O.Var).Name).starts_with("std::optional<");
-    Objects.push_back((Optional ? "*" : "") + (Named ? Text(expr(O.Target).Where) : P.Code.Vars[O.Var].Name) +
+    const std::string Holder = O.Holder == None ? "" : P.Code.Vars[O.Holder].Name + ".";
+    Objects.push_back((Optional ? "*" : "") + Holder + (Named ? Text(expr(O.Target).Where) : P.Code.Vars[O.Var].Name) +
                       (O.Appended ? ".back()" : ""));
     ir::StmtId In = O.Statement == None ? None : blockOf(O.Statement);
     bool Case = In != None && (P.Code.Stmts[In].Kind == StmtKind::Switch ||
