@@ -80,7 +80,8 @@ bool losesGraph(const ir::Expr &X) {
     return llvm::is_contained({"==", "!=", "<", ">", "<=", ">="}, Name);
   return X.Kind == ExprKind::Call &&
          llvm::is_contained({"argmax", "argmin", "argsort", "detach", "data", "eq", "ne", "lt", "gt", "le", "ge",
-                             "logical_and", "logical_or", "logical_not", "isnan", "one_hot", "bincount"},
+                             "logical_and", "logical_or", "logical_not", "isnan", "isinf", "isfinite", "one_hot",
+                             "bincount"},
                             Name);
 }
 

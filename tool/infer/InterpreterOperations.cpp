@@ -78,6 +78,8 @@ Value Interpreter::operation(ir::ExprId E, const ir::Expr &X, const OperationRow
     const bool TakesWhole = Computes && !Linear, OverSteps = TakesWhole && sumOfSteps(Operand, V);
     if (OverSteps)
       demandReplicated(Operand, V, "used");
+    if (TakesWhole && gathers(V) && losesGraph(X)) // `torch::isnan(loss)` asks for no gradient
+      V.Trained = false;
     if (OverSteps || (TakesWhole && brought(V, Operand))) {
       Value Whole = Value::of(Placement::Replicated, Operand);
       Whole.Trained = V.Trained;

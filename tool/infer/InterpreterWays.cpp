@@ -186,6 +186,23 @@ static std::optional<Findings> splitBatches(const Program &P, const Roles &R, co
   return Loaders.empty() ? std::nullopt : Splits(Loaders);
 }
 
+/// Evaluation loaders that one text makes with a training's, `template <class Sampler> auto loader_of(…)`: it can be
+/// edited for both alone.
+static std::set<uint32_t> madeAlike(const Program &P, const Roles &R) {
+  std::set<std::pair<uint32_t, uint32_t>> Texts; // where the training's stand
+  auto At = [&](ir::ExprId Made) { return std::pair(P.Code.Exprs[Made].Where.File, P.Code.Exprs[Made].Where.Begin); };
+  for (const auto &[Loader, Role] : R.Loaders)
+    if (Role.Mode == LoaderMode::Training && !Role.Foreign)
+      for (ir::ExprId Made : Role.Made)
+        Texts.insert(At(Made));
+  std::set<uint32_t> Alike;
+  for (const auto &[Loader, Role] : R.Loaders)
+    if (Role.Mode == LoaderMode::Evaluation && !Role.Foreign && !Role.ByRows &&
+        llvm::any_of(Role.Made, [&](ir::ExprId Made) { return Texts.count(At(Made)) != 0; }))
+      Alike.insert(Loader);
+  return Alike;
+}
+
 static Findings inferAll(const Program &P, const Roles &R, const OperationTable &Table) {
   Findings Found = shareOut(P, R, Table);
   if (has(Found, Stops) && parts(P, Found))
@@ -194,6 +211,15 @@ static Findings inferAll(const Program &P, const Roles &R, const OperationTable 
   if (has(Found, {"coupled-loss", "ambiguous-placement"}))
     if (std::optional<Findings> One = shareOne(P, R, Table, Found))
       return *One;
+  Ways Alike;
+  Alike.ByRows = madeAlike(P, R);
+  if (!Alike.ByRows.empty() && goes(Found)) {
+    Findings Cut = Interpreter(P, R, Table, Alike).run();
+    if (goes(Cut) && !ambiguous(Cut) && !has(Cut, Differs)) {
+      Cut.ByRows = Alike.ByRows;
+      return Cut;
+    }
+  }
   if ((Found.Kept.empty() && Found.Evaluates.empty()) || !ambiguous(Found))
     return Found;
   // One function for the batches of both: what it computes in the training brings ranks together, and in an evaluation

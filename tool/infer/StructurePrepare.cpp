@@ -178,8 +178,8 @@ std::string scopeOf(StringRef Usr) {
   return Scope;
 }
 
-/// Whether what an expression names is there where a statement stands, and is the same: not one item of a list after the
-/// other, `nets[i]` or `nets.back()` of a loop that is over by then.
+/// Whether what an expression names is there where a statement stands, and is the same: not one item of a list after
+/// the other, `nets[i]` or `nets.back()` of a loop that is over by then.
 bool Deriver::canBeNamed(ir::ExprId E, ir::StmtId At) const {
   if (At == None)
     return true;
@@ -200,7 +200,8 @@ bool Deriver::canBeNamed(ir::ExprId E, ir::StmtId At) const {
     }
     if (StringRef(expr(Sub).Name).ends_with("::back"))
       for (ir::StmtId S : P.statements(R.FunctionOf.at(At)))
-        There &= P.Code.Stmts[S].Kind != StmtKind::Loop || !P.Code.Stmts[S].Where.contains(expr(Sub).Where) || Around(S);
+        There &=
+            P.Code.Stmts[S].Kind != StmtKind::Loop || !P.Code.Stmts[S].Where.contains(expr(Sub).Where) || Around(S);
   });
   return There;
 }
