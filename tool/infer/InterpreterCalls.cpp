@@ -380,6 +380,14 @@ void Interpreter::backward(ir::ExprId E, const ir::Expr &X) {
   Value V = eval(Loss);
   if (V.replicated() && !Ours && R.demonstrates(Loss))
     return;
+  // `errors.backward(weights)` is the sum of the rows' errors by the rows' weights.
+  if (V.Kind == Placement::Sharded && V.Dim == 0 && llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+        return Arg != None && Arg != Loss && Last[Arg].Kind == Placement::Sharded && Last[Arg].Dim == 0;
+      })) {
+    const uint32_t Rows = V.Rows;
+    V = Value::partial(true, Loss);
+    V.Rows = Rows;
+  }
   if (V.outside())
     note("outside-entropy", Loss, V, "goes into the loss and differs between processes");
   Out.Trains = true;

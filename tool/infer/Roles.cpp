@@ -270,6 +270,11 @@ std::vector<ir::ExprId> Roles::modelsIn(ir::ExprId E, ir::FuncId F, int Depth) c
     if (X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module &&
         (StringRef(X.Name).ends_with("::parameters") || StringRef(X.Name).ends_with("::named_parameters")))
       Add(X.Object);
+    // `{words->weight}`: it is its module that knows whether gradients are sparse.
+    if (X.Kind == ExprKind::Field && X.Name == "weight" && X.Object != None &&
+        StringRef(P.Code.type(X.Object).Name).starts_with("torch::nn::Embedding") &&
+        P.Code.Exprs[P.unconverted(X.Object)].Kind == ExprKind::Ref)
+      Add(P.unconverted(X.Object));
     if (X.Kind == ExprKind::Ref && X.Var != None && P.Code.type(Sub).Kind == TypeKind::Container)
       Through.insert(X.Var);
   };

@@ -29,17 +29,21 @@ void Deriver::training() {
     Fact B = fact(How == "sum" ? "backward-sum" : "backward-mean", functionOf(E));
     B.Nodes["call"] = Call.Where;
     B.Nodes["loss"] = expr(Call.Object).Where;
-    // What stands between the parentheses, with its comments.
-    std::string More;
+    // What stands between the parentheses, with its comments; other rules may edit there.
+    B.Texts["comma"] = B.Texts["more"] = "";
     if (!Call.Args.empty() && Call.CalleeName.valid()) {
       ir::Range Between = Call.Where;
       Between.Begin = Call.CalleeName.End;
       std::string Written = Text(Between);
       size_t Open = Written.find('('), Close = Written.rfind(')');
-      if (Open != std::string::npos && Close != std::string::npos && Open < Close)
-        More = ", " + Written.substr(Open + 1, Close - Open - 1);
+      if (Open != std::string::npos && Close != std::string::npos && Open < Close) {
+        Between.End = Between.Begin + Close;
+        Between.Begin += Open + 1;
+        B.Nodes["more"] = Between;
+        B.Texts["comma"] = ", ";
+        B.Texts.erase("more");
+      }
     }
-    B.Texts["more"] = More;
     Out.add(std::move(B));
   }
   // What main never reaches isn't understood. Named on a way from main, but through something that isn't followed,
