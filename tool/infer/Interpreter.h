@@ -598,7 +598,7 @@ private:
   std::optional<Value> ofEachRow(const ir::Expr &X, Value V);
   uint32_t lengthNamed(ir::ExprId List);
   bool isPoint(ir::ExprId E);
-  bool assigns(ir::VarId V) const;
+  bool assigns(ir::VarId V);
   ir::ExprId setInside(ir::VarId Param, ir::ExprId Within, const ir::Function &Fn) const;
   ir::ExprId pointsAhead(const ir::Expr &X, const Loop &Step) const;
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
@@ -660,6 +660,7 @@ private:
   std::set<uint32_t> CutAhead;                      ///< of what was cut in front of the steps
   std::map<uint32_t, uint32_t> MetAs;               ///< names of the same rows
   ir::ExprId Unpacked = ir::None;                   ///< what the parts of a structured binding that follow are of
+  std::optional<std::set<ir::VarId>> AssignedTo;    ///< variables that are assigned to as a whole
   uint32_t InHand = 0;                              ///< of what it has cut last; 0: it depends
   std::map<ir::ExprId, State> Returned;             ///< the fields of what calls returned
   std::map<ir::ExprId, std::vector<Value>> Parts;   ///< the elements of pairs and tuples, by what made them

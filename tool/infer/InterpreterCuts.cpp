@@ -156,13 +156,18 @@ ir::ExprId Interpreter::heldBy(const ir::Expr &X, const Frame &In) const {
 }
 
 /// Whether something is assigned to a variable, as a whole.
-bool Interpreter::assigns(ir::VarId V) const {
-  return llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
-    const bool Sets = X.Kind == ExprKind::Assign || StringRef(X.Name).ends_with("::operator=");
-    return Sets && !X.Args.empty() && X.Args[0] != None &&
-           P.Code.Exprs[P.unconverted(X.Args[0])].Kind == ExprKind::Ref &&
-           P.Code.Exprs[P.unconverted(X.Args[0])].Var == V;
-  });
+bool Interpreter::assigns(ir::VarId V) {
+  if (!AssignedTo) {
+    AssignedTo.emplace();
+    for (const ir::Expr &X : P.Code.Exprs) {
+      const bool Sets = X.Kind == ExprKind::Assign || StringRef(X.Name).ends_with("::operator=");
+      if (!Sets || X.Args.empty() || X.Args[0] == None)
+        continue;
+      if (const ir::Expr &To = P.Code.Exprs[P.unconverted(X.Args[0])]; To.Kind == ExprKind::Ref)
+        AssignedTo->insert(To.Var);
+    }
+  }
+  return AssignedTo->count(V) != 0;
 }
 
 /// What the function has assigned to its parameter since, `targets = targets.view({-1})`, but for what `Within` is a
@@ -382,11 +387,11 @@ std::string Interpreter::lengthOf(uint32_t Rows) const {
 /// Whether a step shares out both, as batches that aren't one: ranks have other parts of them, and some may have none
 /// of one alone.
 bool Interpreter::ofOtherBatches(uint32_t A, uint32_t B) {
-  const Loop *Step = metAs(A) == metAs(B) ? nullptr : stepLoop();
+  const bool Named = metAs(A) != 0 && metAs(B) != 0;
+  const Loop *Step = A == B || (Named && metAs(A) == metAs(B)) ? nullptr : stepLoop();
   if (!Step || !CutRows[Step->Statement].count(A) || !CutRows[Step->Statement].count(B))
     return false;
   const std::string One = lengthOf(A), Other = lengthOf(B);
-  const bool Named = metAs(A) != 0 && metAs(B) != 0;
   return One.empty() || Other.empty() ? Named : One != Other;
 }
 
@@ -397,11 +402,13 @@ void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
   const Loop *Step = V.Rows > NoRows && (Mean || (V.Kind == Placement::Partial && V.Fresh)) ? stepLoop() : nullptr;
   if (!Step || InHand == V.Rows)
     return;
-  std::set<uint32_t> Others = CutRows[Step->Statement];
-  if (CutAhead.count(V.Rows))
-    CutRows[Step->Statement].insert(V.Rows);
   auto Count = [&](uint32_t Rows) { return lengthOf(Rows).empty() ? "" : lengthOf(Rows) + " "; };
-  for (uint32_t Other : InHand ? std::set{InHand} : Others)
+  if (CutAhead.count(V.Rows) && metAs(InHand) != metAs(V.Rows) &&
+      (lengthOf(V.Rows).empty() || lengthOf(V.Rows) != lengthOf(InHand)))
+    note("ambiguous-placement", E, V,
+         (Mean ? "is a mean over " : "is a sum over ") + Count(V.Rows) +
+             "rows that were cut in front of its loop, and another batch has come since");
+  for (uint32_t Other : InHand ? std::set{InHand} : CutRows[Step->Statement])
     if (ofOtherBatches(V.Rows, Other))
       note("ambiguous-placement", E, V,
            (Mean ? "is a mean over " : "is a sum over ") + Count(V.Rows) + "rows in a step that shares out " +

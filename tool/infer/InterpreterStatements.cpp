@@ -393,6 +393,8 @@ void Interpreter::loopBody(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   Loop &L = Loops.back();
   L.Nexts.clear();
+  if (L.Loader != None && L.Mode == LoopMode::Rows)
+    InHand = BatchRows;
   const int Met = Meetings;
   Value Decides;
   if (S.Kind == StmtKind::RangeFor) {

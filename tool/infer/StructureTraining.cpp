@@ -337,7 +337,7 @@ void Deriver::refusals() {
   for (ir::ExprId E : F.WholeForwards)
     NotShared(E, "this model gets all rows of a batch, of which each rank takes its own behind it");
   for (ir::ExprId E : F.Uncut)
-    NotShared(E, "another batch is shared out in this step, and this one isn't");
+    NotShared(E, "another batch is shared out, and this one isn't");
   if (F.Uncut.empty())
     for (ir::ExprId E : F.WholeTerms)
       NotShared(E, "this term of a loss is a model's of a batch that isn't shared out");
