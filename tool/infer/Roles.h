@@ -103,6 +103,7 @@ private:
   void inputAt(ir::VarId V);
   void findPoints();
   bool optimized(ir::VarId V) const;
+  bool movedByHand(ir::VarId V) const;
   bool pointAt(ir::VarId V, int Hops = 4);
   bool madeAnew(ir::VarId V) const;
   bool onlyLookedAt(ir::VarId V, int Depth = 0) const;
