@@ -391,8 +391,11 @@ bool Interpreter::ofOtherBatches(uint32_t A, uint32_t B) {
   const Loop *Step = A == B || (Named && metAs(A) == metAs(B)) ? nullptr : stepLoop();
   if (!Step || !CutRows[Step->Statement].count(A) || !CutRows[Step->Statement].count(B))
     return false;
+  // The 8 of `slice(0, i, i + 8)` are fewer at an end, which needn't be the other's.
   const std::string One = lengthOf(A), Other = lengthOf(B);
-  return One.empty() || Other.empty() ? Named : One != Other;
+  if (!One.empty() && One == Other && Exactly.count(A) && Exactly.count(B))
+    return false;
+  return One.empty() || Other.empty() || One == Other ? Named : true;
 }
 
 /// A mean is weighed by the rows of the batch that the step has shared out last, and a sum left out where a rank has

@@ -29,6 +29,11 @@ std::string Interpreter::spelled(ir::ExprId E) const {
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
     return spelled(X.Args[0]);
   std::string Text = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field ? "v" + std::to_string(X.Var) : X.Name;
+  if (X.Kind == ExprKind::This && !Frames.empty() && Frames.back().This) { // of which object, `at` of one reader or another
+    Text = "o" + std::to_string(Frames.back().This->Root);
+    for (ir::VarId Field : Frames.back().This->Path)
+      Text += "." + std::to_string(Field);
+  }
   if (X.Object != None)
     Text = spelled(X.Object) + "." + Text;
   Text += "(";

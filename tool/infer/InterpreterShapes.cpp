@@ -208,13 +208,11 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
   // Another tensor's sizes, or a list of them: how many dimensions it has isn't known.
   const bool Whole = Shape.size() == 1 && !P.Code.type(Shape[0]).number();
   if (!Local) {
-    // `y.reshape(out.sizes())` of a rank's rows
-    if (Whole && Last[Shape[0]].Kind == Placement::Extent && ownRowsOf(In.Exprs[0]))
-      return Result;
-    // `targets.view({x.size(0) * length})` of all rows, where x has a rank's
-    if (Result.replicated() && !Result.Trained && !Shape.empty() && !Whole && countsRows(Shape[0]) &&
-        !ownRowsOf(In.Exprs[0]))
-      return misshapen(E, In.Tensors[0]);
+    // `y.reshape(out.sizes())`, `targets.view({x.size(0) * length})` of all rows, where the others are a rank's
+    const bool Own = Whole ? Last[Shape[0]].Kind == Placement::Extent
+                           : !Shape.empty() && Result.replicated() && !Result.Trained && countsRows(Shape[0]);
+    if (Own)
+      return ownRowsOf(In.Exprs[0]) ? Result : misshapen(E, In.Tensors[0]);
     Result.Rank = Shape.empty() || Whole ? -1 : int8_t(Shape.size());
     return Result;
   }
