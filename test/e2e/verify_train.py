@@ -84,7 +84,7 @@ def wrong(project):
     rules = project.options.work / "rules"
     shutil.copytree(project.options.rules, rules)
     text = (rules / "backward.yaml").read_text()
-    spoilt = text.replace(".backward({loss}{more})", ".backward({loss}{more}, accelerate::Reduction::Sum)")
+    spoilt = text.replace(".backward({loss}{comma}{more})", ".backward({loss}{more}, accelerate::Reduction::Sum)")
     expect(spoilt != text, "a template to spoil in backward.yaml")
     (rules / "backward.yaml").write_text(spoilt)
     # It is a program like any other as far as can be told without running it.
