@@ -309,6 +309,18 @@ bool Interpreter::asksOutput(ir::ExprId Condition) const {
   return Asks && !Agreed;
 }
 
+/// `if (std::tm *now = std::localtime(&time))`, `if (!now)`: not what a clock tells, but whether there is an answer. Files
+/// are another matter, as they may be there for one rank alone.
+static bool asksForNull(const Program &P, ir::ExprId Condition) {
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(Condition)];
+  const bool Not = X->Kind == ExprKind::Unary && X->Name == "!";
+  const bool Compares = X->Kind == ExprKind::Binary && (X->Name == "==" || X->Name == "!=") &&
+                        llvm::StringRef(P.Code.type(P.unconverted(X->Args[1])).Name).contains("nullptr");
+  const ir::ExprId Asked = P.unconverted(Not || Compares ? X->Args[0] : Condition);
+  const llvm::StringRef Type = P.Code.type(Asked).Name;
+  return Type.ends_with("*") && !Type.contains("FILE");
+}
+
 void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   ir::StmtId Then = S.Children[0], Else = S.Children[1];
   if (failStop(Then) && !matters(Else)) {
@@ -338,6 +350,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
       return;
   }
   Value C = eval(S.Value);
+  if (C.outside() && asksForNull(P, S.Value))
+    C.Equal = Strength::Exact;
   if (const std::optional<bool> Known = given(S.Value)) {
     exec(*Known ? Then : Else);
     return;

@@ -137,7 +137,11 @@ bool Interpreter::changesFolder(ir::ExprId E, const ir::Expr &X) {
 
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   const bool Library = writesByLibrary(X);
-  if (!Library && !changes(X.Name) && (!makesFolder(X.Name) || Statements.count(E)))
+  const bool Folder = makesFolder(X.Name);
+  const bool Dated = Folder && llvm::any_of(X.Args, [&](ir::ExprId Arg) { // each rank's clock gives it another name
+                       return Arg != None && eval(Arg).outside();
+                     });
+  if (!Library && !changes(X.Name) && (!Folder || (Statements.count(E) && !Dated)))
     return;
   if (Library) {
     for (ir::ExprId Arg : X.Args)

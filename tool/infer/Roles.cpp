@@ -130,12 +130,20 @@ void Roles::hand(const ir::Type &To, ir::ExprId From) {
     Handed[kindOfFunction(To.Name)].push_back(F);
 }
 
+/// What puts an object into a list, or into a map behind its key.
+static bool putsItems(StringRef Name) {
+  StringRef Method = Name.substr(Name.rfind(':') + 1);
+  return Name.starts_with("std::") &&
+         llvm::is_contained({"push_back", "emplace_back", "insert", "emplace", "try_emplace", "insert_or_assign"}, Method);
+}
+
 /// Assignments, arguments and results make two expressions the same object.
 void Roles::unifyFlow() {
   auto Flow = [&](ObjectId To, TypeKind Kind, ir::ExprId From) {
     if (From != None && isObject(Kind))
       unite(To, object(From));
   };
+  std::map<ir::VarId, ir::ExprId> Over; // names of a container's items
   for (const auto &[Global, Value] : P.Code.Globals) {
     Init.try_emplace(Global, Value);
     hand(P.Code.typeOf(Global), Value);
@@ -157,8 +165,11 @@ void Roles::unifyFlow() {
       }
       if (X.Kind == StmtKind::Return && X.Value != None)
         Flow(P.Code.Vars.size() + P.Code.Exprs.size() + F, P.Code.type(X.Value).Kind, X.Value);
-      if (X.Kind == StmtKind::RangeFor && X.Value != None && isObject(P.Code.typeOf(X.Var).Kind))
-        unite(X.Var, object(X.Value));
+      if (X.Kind == StmtKind::RangeFor && X.Value != None) {
+        Over.emplace(X.Var, X.Value);
+        if (isObject(P.Code.typeOf(X.Var).Kind))
+          unite(X.Var, object(X.Value));
+      }
     });
   }
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
@@ -171,6 +182,17 @@ void Roles::unifyFlow() {
     if (X.Kind == ExprKind::Conditional)
       for (ir::ExprId Side : llvm::drop_begin(X.Args))
         Flow(object(E), P.Code.type(E).Kind, Side);
+    // `for (auto &[phase, loader] : loaders)`, `loaders.find(phase)->second`: what lies in the map
+    if (X.Kind == ExprKind::Field && X.Name == "second" && X.Object != None && isObject(P.Code.type(E).Kind)) {
+      const ir::Expr *Item = &P.Code.Exprs[P.unconverted(X.Object)];
+      if (auto It = Over.find(Item->Var); Item->Kind == ExprKind::Ref && It != Over.end())
+        unite(X.Var, object(It->second));
+      if (auto It = Init.find(Item->Var); Item->Kind == ExprKind::Ref && It != Init.end())
+        Item = &P.Code.Exprs[P.unconverted(It->second)];
+      if (Item->Kind == ExprKind::Call && Item->Object != None &&
+          StringRef(P.Code.type(Item->Object).Name).contains("map<"))
+        unite(X.Var, object(Item->Object));
+    }
     if (X.Kind != ExprKind::Call && X.Kind != ExprKind::Construct)
       continue;
     for (ir::FuncId F : P.bodies(X)) {
@@ -183,10 +205,13 @@ void Roles::unifyFlow() {
         Flow(Fn.Params[I], P.Code.typeOf(Fn.Params[I]).Kind, X.Args[I]);
     }
     // containers of objects: what is put in is what comes out
-    if (X.Object != None &&
-        (StringRef(X.Name).ends_with("::push_back") || StringRef(X.Name).ends_with("::emplace_back")))
+    if (X.Object != None && putsItems(X.Name))
       for (ir::ExprId Arg : X.Args)
-        Flow(object(X.Object), P.Code.type(Arg).Kind, Arg);
+        P.forEachExpr(Arg, [&](ir::ExprId Item) { // `loaders.insert({"train", std::move(loader)})`
+          const bool Pair = StringRef(P.Code.type(Arg).Name).starts_with("std::pair<");
+          if (Item == Arg || Pair)
+            Flow(object(X.Object), P.Code.type(Item).Kind, Item);
+        });
     // `std::optional`: `loader.emplace(make_data_loader(…))`
     if (X.Object != None && X.Args.size() == 1 && StringRef(X.Name).ends_with("::emplace") && X.Args[0] != None &&
         P.Code.type(X.Object).Kind == P.Code.type(X.Args[0]).Kind)

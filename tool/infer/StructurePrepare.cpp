@@ -473,6 +473,12 @@ void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
   for (size_t I = First + 1; I < Train && I < Children.size(); ++I)
     if (movesAway(Children[I], Involved))
       Train = I;
+  std::set<ir::VarId> Moved; // `loaders["train"] = std::move(loader);`: prepared where it's made
+  for (size_t I = 0; I < Train && I < Children.size(); ++I)
+    P.forEachExprIn(Children[I], [&](ir::ExprId E) {
+      if (expr(E).Name == "std::move" && expr(E).Args.size() == 1)
+        Moved.insert(expr(expr(E).Args[0]).Var);
+    });
   std::vector<std::string> Loaders, Schedulers;
   for (size_t I = 0; I < Train && I < Children.size(); ++I)
     P.forEachStmt(Children[I], [&](ir::StmtId S) {
@@ -486,7 +492,7 @@ void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
       if (X.Kind != StmtKind::Decl)
         return;
       // By name: loaders that one function is given are one object.
-      if (isPreparedLoader(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) && NamedLoaders.insert(X.Var).second) {
+      if (isPreparedLoader(X.Var) && !Moved.count(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) && NamedLoaders.insert(X.Var).second) {
         Loaders.push_back(P.Code.Vars[X.Var].Name);
         PreparedLoaders.insert(R.objectOfVar(X.Var));
         Involved.insert(R.objectOfVar(X.Var));
