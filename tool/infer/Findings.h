@@ -59,7 +59,8 @@ struct Findings {
   std::map<ir::ExprId, uint32_t> CutRows;      ///< of these, a name for the number of rows
   std::map<uint32_t, int64_t> CutLengths;      ///< by this name, where the number is written out
   std::set<ir::ExprId> Uncut;                  ///< batches that every rank has whole, beside others of another length
-  std::map<ir::ExprId, ir::ExprId> BatchSizes; ///< batch sizes in shapes, with the batch whose rows are meant
+  /// Batch sizes in shapes, with the batch whose rows are meant; None where LibTorch can count them, `-1`.
+  std::map<ir::ExprId, ir::ExprId> BatchSizes;
   std::set<ir::ExprId> Laws;                   ///< what draws for rows are made by, brought together
   std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole
   /// What methods are called on that the runtime has a call of its own for, if it's a rank's rows: `x.squeeze()`,

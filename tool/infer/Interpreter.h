@@ -591,6 +591,8 @@ private:
   ir::ExprId rangeOf(ir::ExprId E, bool Through) const;
   ir::ExprId roundsOf(ir::StmtId Loop) const;
   ir::ExprId countIn(ir::ExprId Size, uint32_t Rows);
+  bool isProduct(ir::ExprId Size) const;
+  ir::ExprId product(llvm::ArrayRef<ir::ExprId> Shape);
   ir::ExprId cutNamed(ir::ExprId E, uint32_t Rows) const;
   ir::ExprId madeAs(ir::ExprId E) const;
   bool numbersRows(ir::ExprId E) const;

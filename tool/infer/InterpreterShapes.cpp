@@ -188,6 +188,20 @@ std::vector<ir::ExprId> Interpreter::spelledOut(std::vector<ir::ExprId> Given) c
   return Given;
 }
 
+/// `T * B`
+bool Interpreter::isProduct(ir::ExprId Size) const {
+  return P.Code.type(Size).Kind == TypeKind::Integer && P.Code.Exprs[madeAs(Size)].Name == "*";
+}
+
+/// The first size of a shape, if that is written as a product of numbers and no other is, `{T * B, V}`; else None.
+ir::ExprId Interpreter::product(llvm::ArrayRef<ir::ExprId> Shape) {
+  const bool First = !Shape.empty() && isProduct(Shape[0]) && eval(Shape[0]).replicated();
+  const bool Others = llvm::any_of(llvm::drop_begin(Shape, First), [&](ir::ExprId Size) {
+    return isProduct(Size) || integer(Size) == -1;
+  });
+  return First && !Others ? Shape[0] : None;
+}
+
 Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In, Arguments &Args) {
   Value Result = In.Tensors[0];
   bool Local = Result.Kind == Placement::Sharded;
@@ -239,7 +253,8 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     return Value::unknown("puts several rows of a batch into one", E);
   bool Real = !Shape.empty() && (integer(Shape[0]) == -1 || countsRows(Shape[0]));
   // `[T, B, V]` as `{-1, V}`, all that stands in front of what stays: rows of the batch, in another order.
-  bool Merges = Result.Dim > 0 && Real && !Whole && !Result.Woven &&
+  const ir::ExprId Written = Real || Whole ? None : product(Shape);
+  bool Merges = Result.Dim > 0 && (Real || Written != None) && !Whole && !Result.Woven &&
                 (Shape.size() == 1 || Result.Rank < 0 || Shape.size() + Result.Dim == size_t(Result.Rank));
   if (Merges) {
     if (Shape.size() > 1 && Result.Rank < 0)
@@ -258,10 +273,12 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
     if (Batch == None && Count != None && Count == Shape[0] && isBatchSize(Count) && X.Object != None &&
         (P.Code.Exprs[X.Object].Kind == ExprKind::Ref || P.Code.Exprs[X.Object].Kind == ExprKind::Field))
       Batch = X.Object;
-    if (Batch == None)
+    if (Batch == None && Written == None)
       return misshapen(E, In.Tensors[0]);
-    if (Recording)
+    if (Recording && Batch != None && (Written == None || !Result.Woven))
       Out.BatchSizes[Count] = Batch;
+    else if (Recording)
+      Out.BatchSizes[Written] = None;
   }
   if (Whole)
     Result.forgetRank();

@@ -254,7 +254,7 @@ void Deriver::metrics() {
   });
   for (const auto &[E, Batch] : F.BatchSizes) {
     Fact B = factAt("batch-size-in-shape", "value", E);
-    B.Texts["batch"] = Text(expr(Batch).Where);
+    B.Texts["rows"] = Batch == None ? "-1" : Text(expr(Batch).Where) + ".size(0)";
     Out.add(std::move(B));
   }
   for (uint32_t Loader : F.Split)
