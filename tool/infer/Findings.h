@@ -24,13 +24,14 @@ std::string spelled(const Program &P, const Location &L);
 
 /// What the runs found out, in the program's terms. Facts for the rules are made of it.
 struct Findings {
-  std::map<ir::ExprId, std::string> Coercions;             ///< mean, sum, share, mine, reduce
-  std::set<ir::ExprId> WholeAddends;                       ///< replicated where they were added up
-  std::set<ir::ExprId> WholeHere;                          ///< replicated on some path, asked for or not
-  std::set<ir::ExprId> Bounds;                             ///< of loops over this rank's rows
-  std::set<ir::ExprId> SumAddends;                         ///< of several steps, where they were added up
-  std::map<ir::FuncId, ir::ExprId> WholeLayers;            ///< first layers that get all rows, by function
-  std::set<ir::ExprId> WholeTerms;                         ///< of a loss: a model's of a batch that all ranks have whole
+  std::map<ir::ExprId, std::string> Coercions;  ///< mean, sum, share, mine, reduce
+  std::set<ir::ExprId> WholeAddends;            ///< replicated where they were added up
+  std::set<ir::ExprId> WholeHere;               ///< replicated on some path, asked for or not
+  std::set<ir::ExprId> Bounds;                  ///< of loops over this rank's rows
+  std::set<ir::ExprId> SumAddends;              ///< of several steps, where they were added up
+  std::map<ir::FuncId, ir::ExprId> WholeLayers; ///< first layers that get all rows, by function
+  /// Of a loss, a model's of a batch that all ranks have whole, with the loop of its steps.
+  std::map<ir::ExprId, ir::StmtId> WholeTerms;
   std::set<ir::ExprId> WholeForwards;                      ///< of batches of which ranks take their rows behind them
   std::set<ir::ExprId> StepAddends;                        ///< added up within a step, of rows or of parts
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
@@ -56,13 +57,15 @@ struct Findings {
   std::map<ir::ExprId, ir::ExprId> PickedFrom; ///< means over rows that a mask picked, with what they are of
   std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
                                                ///< rank takes its rows there
-  std::map<ir::ExprId, uint32_t> CutRows;      ///< of these, a name for the number of rows
-  std::map<uint32_t, int64_t> CutLengths;      ///< by this name, where the number is written out
-  std::set<ir::ExprId> Uncut;                  ///< batches that every rank has whole, beside others of another length
+  /// Of these, a name for the number of rows, and the loop of the steps that take them; None in front of these.
+  std::map<ir::ExprId, std::pair<uint32_t, ir::StmtId>> CutRows;
+  std::map<uint32_t, int64_t> CutLengths; ///< by this name, where the number is written out
+  /// Batches that every rank has whole, beside others of another length, with the loop of the steps.
+  std::map<ir::ExprId, ir::StmtId> Uncut;
   /// Batch sizes in shapes, with the batch whose rows are meant; None where LibTorch can count them, `-1`.
   std::map<ir::ExprId, ir::ExprId> BatchSizes;
-  std::set<ir::ExprId> Laws;                   ///< what draws for rows are made by, brought together
-  std::set<ir::ExprId> WholeCalls;             ///< that lead to draws for rows elsewhere, and here for what is whole
+  std::set<ir::ExprId> Laws;       ///< what draws for rows are made by, brought together
+  std::set<ir::ExprId> WholeCalls; ///< that lead to draws for rows elsewhere, and here for what is whole
   /// What methods are called on that the runtime has a call of its own for, if it's a rank's rows: `x.squeeze()`,
   /// `x.grad()`. One text may be run for several.
   std::map<ir::ExprId, std::set<Placement>> Squeezes, RowGradients;

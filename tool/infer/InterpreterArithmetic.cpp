@@ -86,7 +86,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     for (auto [Mean, Whole, Term] : {std::tuple(&L, &Rt, RE), std::tuple(&Rt, &L, LE)})
       if (Mean->Kind == Placement::Mean && Whole->replicated()) {
         if (Recording && Whole->Trained && Whole->Forward != None && Term != None)
-          Out.WholeTerms.insert(Term);
+          Out.WholeTerms[Term] = stepLoop() ? stepLoop()->Statement : None;
         return *Mean;
       }
     if (sharedBeside(E, L, Rt, RE))

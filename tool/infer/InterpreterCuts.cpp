@@ -347,13 +347,14 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
     V.RankOf = rankOf(E);
   V.Least = std::max<int8_t>(V.Least, Dim + 1);
   V.Rows = Dim > 0 ? named("s:") : Whole.Rows > NoRows ? Whole.Rows : ownRowsName(E);
-  if (const Loop *Step = stepLoop())
+  const Loop *Step = stepLoop();
+  if (Step)
     CutRows[Step->Statement].insert(V.Rows);
   else
     CutAhead.insert(V.Rows);
   InHand = V.Rows;
   if (Recording) {
-    Out.CutRows[E] = V.Rows;
+    Out.CutRows[E] = {V.Rows, Step ? Step->Statement : None};
     if (const auto Length = RowCounts.find(V.Rows); Length != RowCounts.end())
       Out.CutLengths[V.Rows] = Length->second;
   }
@@ -365,7 +366,6 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
     Parts[E] = std::move(Own);
   }
   if (Whole.Forward != None && !Whole.AllRows) {
-    const Loop *Step = stepLoop();
     if (auto Given = InputOf.find(Whole.Forward); Given != InputOf.end() && Step)
       cut(Given->second, Step->Statement); // in front of it, if that goes
     if (Recording)

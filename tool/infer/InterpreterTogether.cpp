@@ -121,6 +121,25 @@ bool Interpreter::trainsHere() const {
   return Trains && !ofOneRank() && Divergent == 0;
 }
 
+/// `torch::autograd::grad({u}, {x})`, or a function of the program's that does so with what it is given.
+static bool differentiates(const Program &P, const ir::Expr &X) {
+  auto Names = [&](ir::ExprId List, llvm::ArrayRef<ir::VarId> Params) {
+    std::vector<ir::ExprId> Items;
+    collectItems(P, List, Items);
+    return llvm::any_of(
+        Items, [&](ir::ExprId Item) { return llvm::is_contained(Params, P.Code.Exprs[P.unconverted(Item)].Var); });
+  };
+  bool Does = X.Name == "torch::autograd::grad";
+  for (ir::FuncId F : P.bodies(X))
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Sub) {
+      const ir::Expr &Y = P.Code.Exprs[Sub];
+      const std::vector<ir::VarId> &Params = P.Code.Functions[F].Params;
+      Does |= Y.Name == "torch::autograd::grad" && Y.Args.size() > 1 && Names(Y.Args[0], Params) &&
+              Names(Y.Args[1], Params);
+    });
+  return Does;
+}
+
 /// Has what `E` is computed from brought together, from the next run on, if all rows have to be.
 void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   const ir::Expr &X = P.Code.Exprs[E];
@@ -166,7 +185,8 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   bool Leaf = Name == "grad" || Name == "requires_grad_" || Name == "set_requires_grad"; // itself, not what is like it
   if (!Stuck && !(Whole && Local))
     return;
-  if (!Known || Leaf) {
+  // Nothing was computed from what all ranks' `x` are joined into.
+  if (!Known || Leaf || differentiates(P, X)) {
     V = Stuck ? V : Value::unknown("joins all rows of a batch with this rank's", E);
     return;
   }

@@ -43,28 +43,52 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
 
 static bool goes(const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); }
 
+/// The lengths of which a program's trainings may each keep one, in all combinations. A batch that is taken in front of
+/// the steps is of each training.
+static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
+  std::map<ir::StmtId, std::set<uint32_t>> Lengths; // by the loop of the steps
+  for (const auto &[Cut, Rows] : Found.CutRows)
+    Lengths[Rows.second].insert(Rows.first);
+  std::set<uint32_t> Ahead;
+  if (auto It = Lengths.find(None); It != Lengths.end() && Lengths.size() > 1) {
+    Ahead = It->second;
+    Lengths.erase(It);
+  }
+  std::vector<std::set<uint32_t>> Kept = {{}};
+  for (auto &[Step, Of] : Lengths) {
+    Of.insert(Ahead.begin(), Ahead.end());
+    std::vector<std::set<uint32_t>> With;
+    for (const std::set<uint32_t> &Before : Kept)
+      for (uint32_t One : Of)
+        With.emplace_back(Before).insert(One);
+    Kept = std::move(With);
+  }
+  return Kept;
+}
+
 /// A step on batches of several lengths, whose parts on the ranks aren't alike: one of them is shared out, the longest
 /// that goes, and every rank has the others whole.
 static std::optional<Findings> shareOne(const Program &P, const Roles &R, const OperationTable &Table,
                                         const Findings &Found) {
-  std::set<uint32_t> Lengths;
-  for (const auto &[Cut, Rows] : Found.CutRows)
-    Lengths.insert(Rows);
-  constexpr size_t Bound = 4;
-  if (Lengths.size() < 2 || Lengths.size() > Bound)
+  const std::vector<std::set<uint32_t>> All = choices(Found);
+  constexpr size_t Bound = 8;
+  if (All.size() < 2 || All.size() > Bound)
     return std::nullopt;
   std::optional<Findings> Best;
   int64_t Longest = 0;
-  for (uint32_t Kept : Lengths) {
+  for (const std::set<uint32_t> &Kept : All) {
     Ways By;
     for (const auto &[Cut, Rows] : Found.CutRows)
-      if (Rows != Kept)
+      if (!Kept.count(Rows.first))
         By.Uncut.insert(Cut);
     Findings One = Interpreter(P, R, Table, By).run();
-    const auto Length = One.CutLengths.find(Kept);
-    const int64_t Rows = Length == One.CutLengths.end() ? 0 : Length->second;
+    int64_t Rows = 0;
+    for (uint32_t Name : Kept)
+      if (const auto Length = One.CutLengths.find(Name); Length != One.CutLengths.end())
+        Rows += Length->second;
     if (goes(One) && !One.SharedSteps.empty() && !has(One, Differs) && (!Best || Longest < Rows)) {
-      One.Uncut = By.Uncut;
+      for (ir::ExprId Cut : By.Uncut)
+        One.Uncut[Cut] = Found.CutRows.at(Cut).second;
       Best = std::move(One);
       Longest = Rows;
     }

@@ -336,10 +336,10 @@ void Deriver::refusals() {
         NotShared(E, "this training isn't shared out");
   for (ir::ExprId E : F.WholeForwards)
     NotShared(E, "this model gets all rows of a batch, of which each rank takes its own behind it");
-  for (ir::ExprId E : F.Uncut)
+  for (const auto &[E, Steps] : F.Uncut)
     NotShared(E, "another batch is shared out, and this one isn't");
-  if (F.Uncut.empty())
-    for (ir::ExprId E : F.WholeTerms)
+  for (const auto &[E, Steps] : F.WholeTerms)
+    if (llvm::none_of(F.Uncut, [&, In = Steps](const auto &Batch) { return Batch.second == In; }))
       NotShared(E, "this term of a loss is a model's of a batch that isn't shared out");
   for (const auto &[Fn, E] : F.WholeLayers)
     NotShared(E, "this layer gets all rows of a batch, which are brought together in front of it");
