@@ -11,6 +11,15 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
+/// The accessor `a` of `a.size(0)`; None of anything else.
+static ir::ExprId accessor(const Program &P, ir::ExprId Size) {
+  const ir::Expr &X = P.Code.Exprs[Size];
+  return X.Kind == ExprKind::Call && X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("TensorAccessor")
+             ? X.Object
+             : None;
+}
+
+
 //===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
@@ -223,8 +232,12 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     return Value::of(Placement::Replicated, E);
   if (LoopCondition && (L.Kind == Placement::Extent || Rt.Kind == Placement::Extent)) {
     // A bound stays this rank's; what the loop does is another matter.
-    if (taken(By.Together) && trainsHere()) { // over all rows, then
-      Restart |= BroughtTogether.insert(X.Args[L.Kind == Placement::Extent ? 0 : 1]).second;
+    const ir::ExprId Bound = X.Args[L.Kind == Placement::Extent ? 0 : 1], Accessor = accessor(P, madeAs(Bound));
+    // (It would be one of a temporary, if what it reads has no name of its own.)
+    const ir::ExprId Read = Accessor == None ? None : P.Code.Exprs[madeAs(Accessor)].Object;
+    const ir::ExprId All = Accessor == None ? Bound : Read == None ? None : madeRows(Read);
+    if (taken(By.Together) && trainsHere() && All != None) { // over all rows, then
+      Restart |= BroughtTogether.insert(All).second;
       return Value::of(Placement::Replicated, E);
     }
     note("row-loop", E, L.Kind == Placement::Extent ? L : Rt, rowLoop(Loops.empty() ? None : Loops.back().Statement));

@@ -89,14 +89,15 @@ ir::ExprId Interpreter::madeRows(ir::ExprId E) const {
              : None;
 }
 
-/// `std::vector<float> v(s.data_ptr<float>(), …)`, `std::count(s.data_ptr<float>(), …)`: numbers of this rank's rows,
-/// of which nothing tells any more that they are.
+/// `std::vector<float> v(s.data_ptr<float>(), …)`, `std::count(s.data_ptr<float>(), …)`, `v.insert(v.end(),
+/// s.data_ptr<float>(), …)`: numbers of this rank's rows, of which nothing tells any more that they are.
 void Interpreter::readsThroughPointers(ir::ExprId E, const ir::Expr &X) {
   const StringRef Does = X.Kind == ExprKind::Construct ? StringRef(P.Code.type(E).Name) : StringRef(X.Name);
   if (!Recording || ofOneRank() || !Does.starts_with("std::") || X.Args.size() < 2 ||
       Does.starts_with("std::basic_ostream") || Does == "std::copy" || Does == "std::copy_n" || Does == "std::memcpy")
     return;
-  const ir::ExprId Tensor = X.Args[0] == None ? None : pointee(P, X.Args[0]);
+  const bool Inserts = X.Kind == ExprKind::Call && X.Object != None && Does.ends_with("::insert");
+  const ir::ExprId From = X.Args[Inserts], Tensor = From == None ? None : pointee(P, From);
   if (Tensor == None)
     return;
   if (const Value &V = Last[Tensor]; V.Kind == Placement::Sharded)
