@@ -153,6 +153,12 @@ void Interpreter::once() {
   for (const auto &[Global, Init] : P.Code.Globals)
     Current[Location{Global, {}}] = eval(Init);
   Divergent = Globals = false;
+  for (ir::VarId V = 0; V != P.Code.Vars.size(); ++V) { // `static double history[100];`, zero by the language
+    const ir::Type &T = P.Code.typeOf(V);
+    const bool Numbers = T.number() || (StringRef(T.Name).ends_with("]") && !StringRef(T.Name).contains("::"));
+    if (P.Code.Vars[V].Global && P.Code.Vars[V].Decl.Editable && Numbers)
+      Current.try_emplace(Location{V, {}}, Value::of(Placement::Zero, None));
+  }
   exec(P.Code.Functions[P.Main].Body);
   atExit();
 }

@@ -99,12 +99,15 @@ bool Interpreter::changesAround(ir::StmtId S, int Hops) const {
   return Found;
 }
 
-/// Whether `S` gives an optimizer other options: `group.options().set_lr(rate)`.
+/// Whether `S` gives an optimizer other options: `group.options().set_lr(rate)`, `options.lr() *= 0.5`.
 bool Interpreter::setsOptions(ir::StmtId S) const {
   bool Found = false;
   P.forEachExprIn(S, [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
-    Found |= X.Kind == ExprKind::Call && X.Object != None && !X.Args.empty() && ofOptions(P.Code.type(X.Object));
+    const bool Writes = X.Kind == ExprKind::Assign && X.Args[0] != None;
+    const ir::Expr &Set = Writes ? P.Code.Exprs[P.unconverted(X.Args[0])] : X;
+    Found |= Set.Kind == ExprKind::Call && Set.Object != None && (Writes || !Set.Args.empty()) &&
+             ofOptions(P.Code.type(Set.Object));
   });
   return Found;
 }
@@ -381,7 +384,7 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
       C = demandReplicated(S.Value, C, "decided on");
     else {
       Differs = true;
-      bool Trains = R.reachesBackward(Id);
+      bool Trains = R.reachesBackward(Id) || setsOptions(Id);
       // Around a backward that the other ranks wait in. What is left of a round, or of a function, they do alone, and
       // it is looked at as such.
       if (leavesStep(Id)) {
