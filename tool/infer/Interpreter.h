@@ -468,6 +468,7 @@ private:
   bool fillsRow(const ir::Expr &X, ir::VarId Row);
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
+  bool ofRow(ir::ExprId Number, const Value &V) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
   bool ofStep(const Location &L) const;
   ir::ExprId numberIn(const ir::Expr &X) const;

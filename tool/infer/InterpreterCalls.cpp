@@ -282,6 +282,12 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   }
   if (Name == "torch::autograd::grad")
     return gradients(E, X);
+  if (Name == "std::exchange" && X.Args.size() == 2)
+    if (const std::optional<Location> L = lvalue(X.Args[0]); L && !astray(L) && !behindNames(*L)) {
+      const Value Before = read(*L, E);
+      write(*L, eval(X.Args[1]), E);
+      return Before;
+    }
   if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
     return started(E, X);
   if (Name == "atexit" || Name == "std::atexit" || Name == "at_quick_exit" || Name == "std::at_quick_exit") {

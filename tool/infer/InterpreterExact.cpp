@@ -27,13 +27,16 @@ static bool rounds(Operation Kind, StringRef Name) {
   case Operation::Contract:
   case Operation::Sum:
   case Operation::Mean:
-  case Operation::Coupled:
   case Operation::Loss:
   case Operation::ClassLoss:
   case Operation::EinSum:
   case Operation::TensorDot:
   case Operation::CoupledModule:
     return true;
+  case Operation::Coupled: // but for what picks, sorts or compares
+    return !llvm::is_contained({"msort", "nonzero", "argwhere", "masked_select", "unique_dim", "unique_consecutive",
+                                "equal", "masked_scatter", "combinations"},
+                               Name);
   case Operation::AlongDim:
     return Name.contains_insensitive("softm") || Name.starts_with("cum") || Name == "logcumsumexp" ||
            Name == "normalize";

@@ -133,6 +133,24 @@ bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const 
   return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
 }
 
+/// Whether a number is one of the row that a fold is at, where a pointer finds the numbers of `V` behind each other:
+/// `p[row]`, of `[B, columns]` `p[row * columns + column]`.
+bool Interpreter::ofRow(ir::ExprId Number, const Value &V) const {
+  if (V.Kind != Placement::Sharded || V.Dim != 0 || V.Picked)
+    return false;
+  auto Counts = [&](ir::ExprId Of) {
+    const ir::VarId Var = namedIn(P, Of);
+    return Var != None &&
+           llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
+  };
+  if (Counts(Number))
+    return V.Rank < 2;
+  const ir::Expr *X = &P.Code.Exprs[P.unconverted(Number)];
+  if (X->Kind == ExprKind::Binary && X->Name == "+" && !Counts(X->Args[1]))
+    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
+  return X->Kind == ExprKind::Binary && X->Name == "*" && V.Rank != 1 && (Counts(X->Args[0]) || Counts(X->Args[1]));
+}
+
 /// Whether `E` is a number that a loop within the step counts up to one that all ranks have.
 bool Interpreter::countsInStep(ir::ExprId E) const {
   const ir::VarId Row = namedIn(P, E);
