@@ -256,6 +256,7 @@ private:
   bool gatherable(ir::ExprId E, const Value &V) const;
   bool kept(ir::ExprId E, const Value &V);
   ir::ExprId rowsBehind(ir::ExprId E) const;
+  bool gatheredIn(ir::ExprId Condition);
   bool gathersInstead(const std::string &Finding);
   bool broughtAhead(ir::ExprId E);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);

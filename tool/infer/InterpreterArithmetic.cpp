@@ -371,8 +371,12 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     demandReplicated(AddendExpr, Addend, "added to a value that is equal on all ranks");
     return Cur;
   }
-  if (Addend.Kind == Placement::Unknown)
-    return Addend;
+  if (Addend.Kind == Placement::Unknown) { // `spread += out.std().item<double>()`: that of all rows
+    const bool Whole = Cur.replicated() || Cur.Kind == Placement::Zero;
+    return Whole && AddendExpr != None && numeric(AddendExpr) && gathered(AddendExpr, Addend)
+               ? Value::of(Placement::Replicated, E)
+               : Addend;
+  }
   return Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
 }
 
@@ -442,7 +446,11 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
         notWhole("what it sets depends on its batches' number", E);
       return store(E, LE, RE, V);
     }
-    return store(E, LE, RE, eval(RE));
+    Value V = eval(RE);
+    if (V.Kind == Placement::Unknown && L && outer(*L) && Apart && Apart->Mode == LoopMode::Rows && numeric(RE) &&
+        gathered(RE, V)) // `last = out.std().item<double>()`
+      V = Value::of(Placement::Replicated, RE);
+    return store(E, LE, RE, V);
   }
   // `x op= y`
   std::string Op = X.Name.substr(0, X.Name.size() - 1);

@@ -382,6 +382,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   } else if (!C.replicated()) {
     if (C.reducible())
       C = demandReplicated(S.Value, C, "decided on");
+    else if (C.Kind == Placement::Unknown && gatheredIn(S.Value))
+      C = Value::of(Placement::Replicated, S.Value);
     else {
       Differs = true;
       bool Trains = R.reachesBackward(Id) || setsOptions(Id);

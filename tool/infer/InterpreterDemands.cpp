@@ -118,6 +118,18 @@ bool Interpreter::gathered(ir::ExprId E, const Value &V) {
   return E != None && gatherable(E, Last[E]) && coerce(E, "gather", Last[E]);
 }
 
+/// `out.std().item<double>() < 0.01 && epoch > 3`: brings together what a condition looks at, if all of it that differs
+/// can be.
+bool Interpreter::gatheredIn(ir::ExprId Condition) {
+  const ir::Expr &X = P.Code.Exprs[Condition = P.unconverted(Condition)];
+  auto It = Last.find(Condition);
+  if (It == Last.end() || It->second.replicated())
+    return It != Last.end();
+  if ((X.Kind == ExprKind::Binary || (X.Kind == ExprKind::Unary && X.Name == "!")) && numeric(Condition))
+    return llvm::all_of(X.Args, [&](ir::ExprId Side) { return gatheredIn(Side); });
+  return It->second.Kind == Placement::Unknown && numeric(Condition) && gathered(Condition, It->second);
+}
+
 /// What a function finds no way to do with a rank's rows (writing a picture of them) it can do with all of them, if it
 /// only looks at them: it is given those, from the next run on.
 bool Interpreter::gathersInstead(const std::string &Finding) {
