@@ -440,6 +440,22 @@ static bool rowWeights(StringRef Name) {
   return (Name.contains("BCE") && Name.ends_with("Options::weight")) || Name.ends_with("::per_sample_weights");
 }
 
+/// What an item of a list is made of, where that is written with it: `Entry{epoch, loss.item<double>()}`,
+/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`.
+static std::vector<ir::ExprId> madeOf(const Program &P, ir::ExprId Item) {
+  const ir::Expr *X = &P.Code.Exprs[Item = P.unconverted(Item)];
+  const StringRef Type = P.Code.type(Item).Name;
+  if (X->Kind == ExprKind::Construct && X->Var != None)
+    return X->Args;
+  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
+    return {};
+  if (X->Kind == ExprKind::Construct && X->Args.size() == 1 && X->Args[0] != None)
+    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
+  const bool Makes = X->Kind == ExprKind::Construct || X->Kind == ExprKind::List || X->Name == "std::make_pair" ||
+                     X->Name == "std::make_tuple";
+  return Makes && !llvm::is_contained(X->Args, None) ? X->Args : std::vector<ir::ExprId>();
+}
+
 Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   Value Result = Value::of(Placement::Replicated, E);
   if (X.Object != None) {
@@ -504,16 +520,14 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       bool Outlives = astray(L) || outer(*L);
       if (L && L->Path.empty() && (V.replicated() || !Outlives) && P.Code.type(Arg).Kind == TypeKind::Tensor)
         keepsNames(L->Root, Arg);
-      const ir::Expr &Item = P.Code.Exprs[P.unconverted(Arg)];
-      if (Outlives && Item.Kind == ExprKind::Construct && Item.Var != None && !V.replicated() &&
-          V.Kind != Placement::Own) { // `history.push_back(Entry{epoch, loss.item<double>()})`
-        for (ir::ExprId Given : Item.Args)
-          if (Value Of = Last[Given]; Of.reducible() && numeric(Given))
-            demandReplicated(Given, Of, "collected over the steps");
-        V = llvm::all_of(Item.Args, [&](ir::ExprId G) { return Last[G].replicated() || numeric(G); })
-                ? Value::of(Placement::Replicated, Arg)
-                : V;
-      }
+      const std::vector<ir::ExprId> Given =
+          Outlives && !V.replicated() && V.Kind != Placement::Own ? madeOf(P, Arg) : std::vector<ir::ExprId>();
+      for (ir::ExprId Part : Given)
+        if (Value Of = Last[Part]; Of.reducible() && numeric(Part))
+          demandReplicated(Part, Of, "collected over the steps");
+      if (!Given.empty() &&
+          llvm::all_of(Given, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
+        V = Value::of(Placement::Replicated, Arg);
       if (Outlives) {
         notWhole("it collects values of its batches", E);
         if (V.reducible() && numeric(Arg))
