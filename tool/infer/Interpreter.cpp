@@ -318,10 +318,12 @@ Value Interpreter::eval(ir::ExprId E) {
       llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows; }))
     Restart |= OwnRows.insert(E).second;
   if (OwnRows.count(E) && (V.replicated() || V.amongOthers())) {
-    int8_t Rank = V.Rank;
-    V = Value::sharded(0, E);
+    const int8_t Rank = V.Rank;
+    const bool Others = V.AllRows && changesNumber(E);
+    V = Others ? Value::unknown("has other rows than the batch, of which this rank's can't be told", E)
+               : Value::sharded(0, E);
     V.setRank(Rank);
-    if (Recording)
+    if (Recording && !Others)
       Out.OwnRows.insert(E);
   }
   const bool WholeHere = V.Kind == Placement::Replicated;

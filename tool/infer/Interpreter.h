@@ -256,6 +256,7 @@ private:
   bool gatherable(ir::ExprId E, const Value &V) const;
   bool kept(ir::ExprId E, const Value &V);
   ir::ExprId rowsBehind(ir::ExprId E) const;
+  bool changesNumber(ir::ExprId E) const;
   bool gatheredIn(ir::ExprId Condition);
   bool gathersInstead(const std::string &Finding);
   bool broughtAhead(ir::ExprId E);
@@ -378,7 +379,7 @@ private:
   ir::ExprId forEachOfRows(ir::ExprId Size, ir::ExprId &Rows);
   void drawForRows(ir::ExprId E, const ir::Expr &X, const Operands &In, ir::ExprId Rows, Value &Result);
   bool drawsFromAll(const ir::Expr &X, const Operands &In);
-  void drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V);
+  void drawsForRows(ir::ExprId E, const ir::Expr &X, const Value &V, bool Several = false);
   Value made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args);
   Arguments arguments(const OperationRow &Row, llvm::ArrayRef<ir::ExprId> Given) const;
   Dimensions dimensions(const OperationRow &Row, const Arguments &Args, ir::ExprId Tensor) const;

@@ -334,6 +334,15 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (Local)
       Joined.setRank(First.Rank), Joined.RankOf = First.RankOf, Joined.RankPlus = First.RankPlus,
                                   Joined.Least = First.Least, Joined.Dim = First.Dim, Joined.Narrowed = First.Narrowed;
+    // `x.repeat_interleave(2, 0)`: for each row several, behind each other.
+    const bool Vector = Dims.All && (First.Rank == 1 || (First.Rank < 0 && First.Least <= 1));
+    const bool Rows = Vector || (!Dims.All && !Dims.Unknown && Dims.Known == std::vector<int64_t>{0});
+    if (Local && Plain == "repeat_interleave" && Rows && First.Dim == 0 && !First.Picked && In.Tensors.size() == 1) {
+      if (Vector && First.Rank < 0)
+        note("assumed-ranks", E, First, "is taken to have one number for each row; make sure of that");
+      Joined.Narrowed = false;
+      return Joined;
+    }
     if (Joined.replicated()) {
       for (const Value &V : llvm::drop_begin(Values))
         if (V.Kind == Placement::Extent)
@@ -511,13 +520,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       dropsOut(E, First, Result);
       return Result;
     }
-    if (Local && First.Dim == 0 && Divergent == 0 && In.Exprs.size() > 0 &&
+    if (const bool Several = Local && !In.Exprs.empty() && changesNumber(In.Exprs[0]);
+        Local && !Several && First.Dim == 0 && Divergent == 0 && In.Exprs.size() > 0 &&
         (StringRef(X.Name).ends_with("::randn_like") || StringRef(X.Name).ends_with("::rand_like"))) {
       if (Recording)
         Out.RowNoiseLike[E] = In.Exprs[0];
       drawn(E, /*Rows=*/true);
     } else if (Local) {
-      drawsForRows(E, X, First);
+      drawsForRows(E, X, First, Several);
       Result.Noisy = true;
     }
     if (!Local)

@@ -196,9 +196,8 @@ bool Interpreter::isProduct(ir::ExprId Size) const {
 /// The first size of a shape, if that is written as a product of numbers and no other is, `{T * B, V}`; else None.
 ir::ExprId Interpreter::product(llvm::ArrayRef<ir::ExprId> Shape) {
   const bool First = !Shape.empty() && isProduct(Shape[0]) && eval(Shape[0]).replicated();
-  const bool Others = llvm::any_of(llvm::drop_begin(Shape, First), [&](ir::ExprId Size) {
-    return isProduct(Size) || integer(Size) == -1;
-  });
+  const bool Others = llvm::any_of(llvm::drop_begin(Shape, First),
+                                   [&](ir::ExprId Size) { return isProduct(Size) || integer(Size) == -1; });
   return First && !Others ? Shape[0] : None;
 }
 
@@ -221,6 +220,15 @@ Value Interpreter::reshaped(ir::ExprId E, const ir::Expr &X, const Operands &In,
   const std::vector<ir::ExprId> Shape = spelledOut(Args["shape"]);
   // Another tensor's sizes, or a list of them: how many dimensions it has isn't known.
   const bool Whole = Shape.size() == 1 && !P.Code.type(Shape[0]).number();
+  if (!Local && Result.replicated() && Result.AllRows) { // `out.view({x.size(0), -1})` of all rows: with their number
+    for (ir::ExprId Size : Shape)
+      if (const Value Of = eval(Size); Whole && Of.Kind == Placement::Extent)
+        return Value::unknown("is given the sizes of this rank's rows, and has all", E);
+      else if (Of.Kind == Placement::Extent)
+        demandReplicated(Size, Of, "a size of all rows");
+    Result.Rank = Shape.empty() || Whole ? -1 : int8_t(Shape.size());
+    return Result;
+  }
   if (!Local) {
     // `y.reshape(out.sizes())`, `targets.view({x.size(0) * length})` of all rows, where the others are a rank's
     const bool Own = Whole ? Last[Shape[0]].Kind == Placement::Extent

@@ -192,9 +192,11 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     return;
   }
   // A mean over the rows beside the rows: the mean of all of them will do.
+  const bool Spreads = llvm::is_contained({"expand", "repeat", "tile", "broadcast_to"}, Name); // to as many rows
   auto Reduces = [&](ir::ExprId Operand) {
     const Value &Of = Last[Operand];
-    return (P.Code.type(Operand).Kind == TypeKind::Tensor && addsUp(Of)) || (Of.reducible() && numeric(Operand));
+    return (P.Code.type(Operand).Kind == TypeKind::Tensor && addsUp(Of)) ||
+           (Of.reducible() && numeric(Operand) && !(Spreads && Of.Kind == Placement::Extent));
   };
   bool Reducible = llvm::any_of(Operands, Reduces);
   // A function that the loss is computed in is given all rows of what the model has made, and of what belongs to it:
