@@ -136,6 +136,8 @@ void Interpreter::once() {
   RecomputedChoices.clear();
   ChoiceLoop.clear();
   LeafGradients.clear();
+  SumsRows.clear();
+  PicksRows.clear();
   Assumption.clear();
   AtExit.clear();
   Dead = Read = false;
@@ -161,6 +163,8 @@ void Interpreter::once() {
   }
   exec(P.Code.Functions[P.Main].Body);
   atExit();
+  if (!Restart)
+    beyondRows();
 }
 
 //===----------------------------------------------------------------------===//
@@ -482,8 +486,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       V.Iterator = false;
       return V;
     }
-    if (X.Name == "-")
-      return asNumber(V);
+    if (X.Name == "-") // the largest becomes the smallest
+      return V.Kind == Placement::Extreme ? nonLinear(V, X.Args[0], "negated") : asNumber(V);
     if (X.Name == "!" || X.Name == "~")
       return nonLinear(V, X.Args[0], "negated");
     return V;
@@ -518,6 +522,9 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       bool One = X.Args.size() == 1 && P.Code.type(X.Args[0]).Kind == TypeKind::Integer;
       if (V.Dim == 0 && One && countsInStep(X.Args[0]))
         note("row-loop", E, V, "picks rows of a batch by numbers that a loop counts, which aren't this rank's");
+      if (V.Dim == 0 && One && Recording && !ofOneRank() &&
+          P.Code.Exprs[P.unconverted(X.Args[0])].Kind != ExprKind::Literal)
+        PicksRows[E] = trainingSteps();
       if (V.Dim == 0 || !One)
         return Value::unknown("picks rows of a batch by number", E);
       V.Dim -= 1;

@@ -470,6 +470,8 @@ private:
   bool fillsRow(const ir::Expr &X, ir::VarId Row);
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
+  bool overOwnRows(const ir::Expr &X);
+  void beyondRows();
   bool ofRow(ir::ExprId Number, const Value &V) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;
   bool ofStep(const Location &L) const;
@@ -661,6 +663,9 @@ private:
 
   // One run.
   State Current;
+  int OwnCalls = 0;                                 ///< what is called for each of this rank's rows
+  std::set<ir::StmtId> SumsRows;                    ///< steps that count all rows
+  std::map<ir::ExprId, ir::StmtId> PicksRows;       ///< rows picked by number, with the loop of the steps
   std::map<ir::StmtId, std::set<uint32_t>> CutRows; ///< `Value::Rows` of what a step has cut
   std::set<uint32_t> CutAhead;                      ///< of what was cut in front of the steps
   std::map<uint32_t, uint32_t> MetAs;               ///< names of the same rows

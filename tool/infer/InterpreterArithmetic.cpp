@@ -14,11 +14,11 @@ namespace migrate {
 /// The accessor `a` of `a.size(0)`; None of anything else.
 static ir::ExprId accessor(const Program &P, ir::ExprId Size) {
   const ir::Expr &X = P.Code.Exprs[Size];
-  return X.Kind == ExprKind::Call && X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("TensorAccessor")
+  return X.Kind == ExprKind::Call && X.Object != None &&
+                 StringRef(P.Code.type(X.Object).Name).contains("TensorAccessor")
              ? X.Object
              : None;
 }
-
 
 //===----------------------------------------------------------------------===//
 // Arithmetic
@@ -67,7 +67,19 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     }
     return Value::unknown("joins rows with " + inWords(O), E);
   }
-  if (Op == "+" || Op == "-") {
+  // The largest of the ranks' numbers stays that under what grows with it; of anything else it's asked for first.
+  const bool LargestOf = L.Kind == Placement::Extreme || Rt.Kind == Placement::Extreme;
+  auto Positive = [&](ir::ExprId X) {
+    const ir::Expr *Factor = X == None ? nullptr : &P.Code.Exprs[P.unconverted(X)];
+    return Factor && Factor->Kind == ExprKind::Literal && StringRef(Factor->Name).find_first_of("123456789") == 0;
+  };
+  if (L.Kind == Placement::Extreme && Rt.replicated() &&
+      (Op == "+" || Op == "-" || ((Op == "*" || Op == "/") && Positive(RE))))
+    return L;
+  if (Rt.Kind == Placement::Extreme && L.replicated() && (Op == "+" || (Op == "*" && Positive(LE))))
+    return Rt;
+  if (LargestOf) {
+  } else if (Op == "+" || Op == "-") {
     auto OfRows = [](const Value &V) {
       return V.Rows > NoRows && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
     };

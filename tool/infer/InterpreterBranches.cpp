@@ -312,8 +312,8 @@ bool Interpreter::asksOutput(ir::ExprId Condition) const {
   return Asks && !Agreed;
 }
 
-/// `if (std::tm *now = std::localtime(&time))`, `if (!now)`: not what a clock tells, but whether there is an answer. Files
-/// are another matter, as they may be there for one rank alone.
+/// `if (std::tm *now = std::localtime(&time))`, `if (!now)`: not what a clock tells, but whether there is an answer.
+/// Files are another matter, as they may be there for one rank alone.
 static bool asksForNull(const Program &P, ir::ExprId Condition) {
   const ir::Expr *X = &P.Code.Exprs[P.unconverted(Condition)];
   const bool Not = X->Kind == ExprKind::Unary && X->Name == "!";

@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -506,6 +507,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         }
       ir::Expr Call = X;
       Call.Args.clear();
+      llvm::SaveAndRestore Each(OwnCalls, OwnCalls + (!Once && overOwnRows(X)));
       V = anyOf(E, Call, V.Funcs, Frames.back().This);
       takeFlags(Result, V);
     }

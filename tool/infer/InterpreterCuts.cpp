@@ -74,7 +74,8 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
   auto Starts = [&](int64_t N) { return !Items.empty() && integer(Items[0]) == N; };
   if (Name == "flatten")
     return Items.empty() || Starts(0) ? From : None;
-  if ((Name != "view" && Name != "reshape") || Items.empty() || (integer(Items[0]) && !Starts(-1) && !isProduct(Items[0])))
+  if ((Name != "view" && Name != "reshape") || Items.empty() ||
+      (integer(Items[0]) && !Starts(-1) && !isProduct(Items[0])))
     return None;
   int Before = Given->second.Rank, After = Result->second.Rank;
   return Items.size() == 1 || (Before >= 2 && After >= 0 && After <= Before) ? From : None;

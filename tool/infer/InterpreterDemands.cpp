@@ -185,6 +185,10 @@ bool Interpreter::coerce(ir::ExprId E, const std::string &How, const Value &V) {
   }
   if (Collective && Divergent > 0)
     return broughtAhead(E);
+  if (Collective && OwnCalls > 0) { // called as often as this rank has rows
+    note("row-loop", E, V, "is needed from all ranks in what a standard algorithm calls for each of this rank's rows");
+    return true;
+  }
   Meetings += Collective;
   ofOneBatch(E, V);
   if (StringRef(How).starts_with("all-")) // whose graph each rank has a part of
@@ -255,6 +259,13 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
       note("divergent-collective", E, V, std::string("is ") + Use + " in another thread, where ranks can't meet");
       return Value::of(Placement::Replicated, E);
     }
+    const TypeKind Of = P.Code.type(At).Kind;
+    if (How == "mean" && (Of == TypeKind::Integer || Of == TypeKind::Bool)) { // whose share is none
+      note("rank-local-use", E, V, "is " + Use + ", but is an integer that may be a mean over this rank's rows");
+      return Value::of(Placement::Replicated, E);
+    }
+    if (V.Kind == Placement::Extent && Recording)
+      SumsRows.insert(trainingSteps());
     if (coerce(At, How, V))
       return Value::of(Placement::Replicated, E);
     note("divergent-collective", E, V, std::string("is ") + Use + " where not every rank comes along");

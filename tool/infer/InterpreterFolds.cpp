@@ -133,6 +133,31 @@ bool Interpreter::isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const 
   return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
 }
 
+/// Whether a standard algorithm runs over as many items as this rank has rows: over rows, or over a list that was made
+/// with their number, `std::vector<int> order(x.size(0))`.
+bool Interpreter::overOwnRows(const ir::Expr &X) {
+  auto Own = [](const Value &V) { return !V.replicated() && V.Funcs.empty(); };
+  return llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+    if (Arg == None || Own(eval(Arg)))
+      return Arg != None;
+    const ir::ExprId List = P.Code.Exprs[P.unconverted(Arg)].Object;
+    const ir::Expr *Made = List == None ? nullptr : &P.Code.Exprs[P.unconverted(List)];
+    const auto Init = Made && Made->Kind == ExprKind::Ref ? R.Init.find(Made->Var) : R.Init.end();
+    return Init != R.Init.end() && llvm::any_of(P.Code.Exprs[Init->second].Args, [&](ir::ExprId Given) {
+             return Given != None && eval(Given).Kind == Placement::Extent;
+           });
+  });
+}
+
+/// Rows that are picked by numbers which count all of them, where each rank has only its own: it would read beyond
+/// them.
+void Interpreter::beyondRows() {
+  for (const auto &[E, Steps] : PicksRows)
+    if (const ir::ExprId Of = P.Code.Exprs[E].Object;
+        SumsRows.count(Steps) && !Out.Coercions.count(Of) && !Out.Coercions.count(P.unconverted(Of)))
+      note("row-loop", E, Last[E], "picks rows of a batch by number, where the program counts all of them");
+}
+
 /// Whether a number is one of the row that a fold is at, where a pointer finds the numbers of `V` behind each other:
 /// `p[row]`, of `[B, columns]` `p[row * columns + column]`.
 bool Interpreter::ofRow(ir::ExprId Number, const Value &V) const {
@@ -140,8 +165,7 @@ bool Interpreter::ofRow(ir::ExprId Number, const Value &V) const {
     return false;
   auto Counts = [&](ir::ExprId Of) {
     const ir::VarId Var = namedIn(P, Of);
-    return Var != None &&
-           llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
+    return Var != None && llvm::any_of(Loops, [&](const Loop &L) { return L.Mode == LoopMode::Fold && L.Row == Var; });
   };
   if (Counts(Number))
     return V.Rank < 2;

@@ -43,8 +43,8 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
 
 static bool goes(const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); }
 
-/// The lengths of which a program's trainings may each keep one, in all combinations. A batch that is taken in front of
-/// the steps is of each training.
+/// The lengths of which a program's trainings may each keep one, in all combinations; none if these are too many to be
+/// tried. A batch that is taken in front of the steps is of each training.
 static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
   std::map<ir::StmtId, std::set<uint32_t>> Lengths; // by the loop of the steps
   for (const auto &[Cut, Rows] : Found.CutRows)
@@ -54,6 +54,7 @@ static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
     Ahead = It->second;
     Lengths.erase(It);
   }
+  constexpr size_t Bound = 8;
   std::vector<std::set<uint32_t>> Kept = {{}};
   for (auto &[Step, Of] : Lengths) {
     Of.insert(Ahead.begin(), Ahead.end());
@@ -61,6 +62,8 @@ static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
     for (const std::set<uint32_t> &Before : Kept)
       for (uint32_t One : Of)
         With.emplace_back(Before).insert(One);
+    if (With.size() > Bound)
+      return {};
     Kept = std::move(With);
   }
   return Kept;
@@ -71,8 +74,7 @@ static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
 static std::optional<Findings> shareOne(const Program &P, const Roles &R, const OperationTable &Table,
                                         const Findings &Found) {
   const std::vector<std::set<uint32_t>> All = choices(Found);
-  constexpr size_t Bound = 8;
-  if (All.size() < 2 || All.size() > Bound)
+  if (All.size() < 2)
     return std::nullopt;
   std::optional<Findings> Best;
   int64_t Longest = 0;

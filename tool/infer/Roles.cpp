@@ -134,7 +134,8 @@ void Roles::hand(const ir::Type &To, ir::ExprId From) {
 static bool putsItems(StringRef Name) {
   StringRef Method = Name.substr(Name.rfind(':') + 1);
   return Name.starts_with("std::") &&
-         llvm::is_contained({"push_back", "emplace_back", "insert", "emplace", "try_emplace", "insert_or_assign"}, Method);
+         llvm::is_contained({"push_back", "emplace_back", "insert", "emplace", "try_emplace", "insert_or_assign"},
+                            Method);
 }
 
 /// Assignments, arguments and results make two expressions the same object.

@@ -492,7 +492,8 @@ void Deriver::place(ir::StmtId Block, size_t Train, Preparation &Prep) {
       if (X.Kind != StmtKind::Decl)
         return;
       // By name: loaders that one function is given are one object.
-      if (isPreparedLoader(X.Var) && !Moved.count(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) && NamedLoaders.insert(X.Var).second) {
+      if (isPreparedLoader(X.Var) && !Moved.count(X.Var) && !preparedAlready(R.objectOfVar(X.Var)) &&
+          NamedLoaders.insert(X.Var).second) {
         Loaders.push_back(P.Code.Vars[X.Var].Name);
         PreparedLoaders.insert(R.objectOfVar(X.Var));
         Involved.insert(R.objectOfVar(X.Var));
