@@ -385,9 +385,8 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   }
   if (Addend.Kind == Placement::Unknown) { // `spread += out.std().item<double>()`: that of all rows
     const bool Whole = Cur.replicated() || Cur.Kind == Placement::Zero;
-    return Whole && AddendExpr != None && numeric(AddendExpr) && gathered(AddendExpr, Addend)
-               ? Value::of(Placement::Replicated, E)
-               : Addend;
+    return Whole && AddendExpr != None && numeric(AddendExpr) && gathered(AddendExpr, Addend) ? computedOfAll(E)
+                                                                                              : Addend;
   }
   return Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
 }
@@ -461,7 +460,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
     Value V = eval(RE);
     if (V.Kind == Placement::Unknown && L && outer(*L) && Apart && Apart->Mode == LoopMode::Rows && numeric(RE) &&
         gathered(RE, V)) // `last = out.std().item<double>()`
-      V = Value::of(Placement::Replicated, RE);
+      V = computedOfAll(RE);
     return store(E, LE, RE, V);
   }
   // `x op= y`

@@ -355,6 +355,8 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   Value C = eval(S.Value);
   if (C.outside() && asksForNull(P, S.Value))
     C.Equal = Strength::Exact;
+  if (C.Kind == Placement::Unknown && gatheredIn(S.Value))
+    C = computedOfAll(S.Value);
   if (const std::optional<bool> Known = given(S.Value)) {
     exec(*Known ? Then : Else);
     return;
@@ -382,8 +384,6 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
   } else if (!C.replicated()) {
     if (C.reducible())
       C = demandReplicated(S.Value, C, "decided on");
-    else if (C.Kind == Placement::Unknown && gatheredIn(S.Value))
-      C = Value::of(Placement::Replicated, S.Value);
     else {
       Differs = true;
       bool Trains = R.reachesBackward(Id) || setsOptions(Id);

@@ -537,7 +537,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
         else if (V.reducible()) // `losses.push_back(loss.detach())`
           V = nonLinear(V, Arg, "collected over the steps");
         else if (V.Kind == Placement::Unknown && numeric(Arg) && gathered(Arg, V)) // `push_back(x.std().item<float>())`
-          V = Value::of(Placement::Replicated, Arg);
+          V = computedOfAll(Arg);
         else if (kept(Arg, V)) // `predictions.push_back(output.argmax(1))`
           V = Value::of(Placement::Replicated, Arg);
         else if (!V.replicated())

@@ -118,6 +118,13 @@ bool Interpreter::gathered(ir::ExprId E, const Value &V) {
   return E != None && gatherable(E, Last[E]) && coerce(E, "gather", Last[E]);
 }
 
+/// What each rank computes for itself of all rows.
+Value Interpreter::computedOfAll(ir::ExprId E) {
+  Value V = Value::of(Placement::Replicated, E);
+  V.Equal = Strength::Recomputed;
+  return V;
+}
+
 /// `out.std().item<double>() < 0.01 && epoch > 3`: brings together what a condition looks at, if all of it that differs
 /// can be.
 bool Interpreter::gatheredIn(ir::ExprId Condition) {
