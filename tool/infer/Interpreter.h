@@ -257,6 +257,7 @@ private:
   bool kept(ir::ExprId E, const Value &V);
   ir::ExprId rowsBehind(ir::ExprId E) const;
   bool changesNumber(ir::ExprId E) const;
+  bool gatheredNumber(ir::ExprId E, const Value &V);
   static Value computedOfAll(ir::ExprId E);
   bool gatheredIn(ir::ExprId Condition);
   bool gathersInstead(const std::string &Finding);

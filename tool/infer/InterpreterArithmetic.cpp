@@ -121,8 +121,11 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       return L;
     // mean * count of its rows = sum
     auto Rows = [](const Value &V) { return V.Kind == Placement::Extent && V.Picked == 0; };
-    if ((L.Kind == Placement::Mean && Rows(Right)) || (Rt.Kind == Placement::Mean && Rows(Left)))
-      return Value::partial(true, E);
+    if ((L.Kind == Placement::Mean && Rows(Right)) || (Rt.Kind == Placement::Mean && Rows(Left))) {
+      Value Sum = Value::partial(true, E);
+      Sum.Rows = L.Kind == Placement::Mean ? L.Rows : Rt.Rows;
+      return Sum;
+    }
   } else if (Op == "/") {
     if (Rt.replicated() && !Integers)
       return L;
@@ -133,8 +136,11 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
       return L;
     }
     // sum over rows / number of rows = mean
-    if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers)
-      return Value::of(Placement::Mean, E);
+    if (L.Kind == Placement::Partial && L.Fresh && Right.Kind == Placement::Extent && !Integers) {
+      Value Mean = Value::of(Placement::Mean, E);
+      Mean.Rows = L.Rows;
+      return Mean;
+    }
     // A mean over what a mask selects: the numerator's parts add up once the denominator is whole.
     // (Where the training runs the same text, and has a gradient below as well, both are brought together.)
     if (L.Kind == Placement::Partial && L.Fresh && Rt.Kind == Placement::Partial && RE != None &&
@@ -385,8 +391,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   }
   if (Addend.Kind == Placement::Unknown) { // `spread += out.std().item<double>()`: that of all rows
     const bool Whole = Cur.replicated() || Cur.Kind == Placement::Zero;
-    return Whole && AddendExpr != None && numeric(AddendExpr) && gathered(AddendExpr, Addend) ? computedOfAll(E)
-                                                                                              : Addend;
+    return Whole && gatheredNumber(AddendExpr, Addend) ? computedOfAll(E) : Addend;
   }
   return Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
 }
@@ -458,8 +463,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       return store(E, LE, RE, V);
     }
     Value V = eval(RE);
-    if (V.Kind == Placement::Unknown && L && outer(*L) && Apart && Apart->Mode == LoopMode::Rows && numeric(RE) &&
-        gathered(RE, V)) // `last = out.std().item<double>()`
+    if (L && outer(*L) && gatheredNumber(RE, V)) // `last = out.std().item<double>()`
       V = computedOfAll(RE);
     return store(E, LE, RE, V);
   }

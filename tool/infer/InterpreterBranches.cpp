@@ -282,8 +282,9 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
   return V.MayLack || Gradient || V.Kind == Placement::Unknown ? std::nullopt : std::optional(true);
 }
 
-/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`: a rank's own may be above the
-/// limit where the batch's isn't. (What isn't a number, or no rows, is so on any rank as in one process.)
+/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`, or their number, `x.size(0) != 8`:
+/// a rank's own may be above the limit where the batch's isn't. (What isn't a number, or no rows, is so on any rank as
+/// in one process.)
 bool Interpreter::comparesMeans(ir::ExprId Condition) const {
   bool Found = false;
   P.forEachExpr(Condition, [&](ir::ExprId E) {
@@ -291,10 +292,18 @@ bool Interpreter::comparesMeans(ir::ExprId Condition) const {
     auto [Scope, Plain] = llvm::StringRef(X.Name).rsplit("::");
     llvm::StringRef Name = Plain.empty() ? Scope : Plain;
     Name.consume_front("operator");
-    if (llvm::is_contained({"<", ">", "<=", ">="}, Name))
-      for (ir::ExprId Arg : X.Args)
-        if (auto It = Last.find(Arg); It != Last.end())
-          Found |= It->second.reducible() && It->second.Kind != Placement::Extent;
+    const bool Equals = Name == "==" || Name == "!=";
+    if (!Equals && !llvm::is_contained({"<", ">", "<=", ">="}, Name))
+      return;
+    for (size_t I = 0; I != X.Args.size(); ++I)
+      if (auto It = Last.find(X.Args[I]); It != Last.end() && It->second.reducible()) {
+        const bool Count = It->second.Kind == Placement::Extent;
+        const ir::ExprId With = X.Args.size() == 2 ? X.Args[1 - I] : None;
+        // (`x.size(0) == y.size(0)`, `x.size(0) == 0`: as for all rows.)
+        const bool Limit = With != None && Last.count(With) && Last.at(With).replicated() && integer(With) != 0 &&
+                           P.Code.type(X.Args[I]).number();
+        Found |= Count ? Limit : !Equals;
+      }
   });
   return Found;
 }

@@ -286,7 +286,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
   if (Name == "std::exchange" && X.Args.size() == 2)
     if (const std::optional<Location> L = lvalue(X.Args[0]); L && !astray(L) && !behindNames(*L)) {
       const Value Before = read(*L, E);
-      write(*L, eval(X.Args[1]), E);
+      store(E, X.Args[0], X.Args[1], eval(X.Args[1]));
       return Before;
     }
   if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
@@ -536,7 +536,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
           V = demandReplicated(Arg, V, "collected over the steps");
         else if (V.reducible()) // `losses.push_back(loss.detach())`
           V = nonLinear(V, Arg, "collected over the steps");
-        else if (V.Kind == Placement::Unknown && numeric(Arg) && gathered(Arg, V)) // `push_back(x.std().item<float>())`
+        else if (gatheredNumber(Arg, V)) // `push_back(x.std().item<float>())`
           V = computedOfAll(Arg);
         else if (kept(Arg, V)) // `predictions.push_back(output.argmax(1))`
           V = Value::of(Placement::Replicated, Arg);

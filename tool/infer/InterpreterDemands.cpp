@@ -118,6 +118,14 @@ bool Interpreter::gathered(ir::ExprId E, const Value &V) {
   return E != None && gatherable(E, Last[E]) && coerce(E, "gather", Last[E]);
 }
 
+/// Brings together the rows that a number of a step is computed from, `out.std().item<double>()`. Not in a loop within
+/// the step, where it would be each time, nor in a function that may be given all rows instead.
+bool Interpreter::gatheredNumber(ir::ExprId E, const Value &V) {
+  return V.Kind == Placement::Unknown && E != None && numeric(E) && !Loops.empty() &&
+         Loops.back().Mode == LoopMode::Rows && llvm::none_of(Frames, [](const Frame &F) { return F.Gathers; }) &&
+         gathered(E, V);
+}
+
 /// What each rank computes for itself of all rows.
 Value Interpreter::computedOfAll(ir::ExprId E) {
   Value V = Value::of(Placement::Replicated, E);
@@ -134,7 +142,7 @@ bool Interpreter::gatheredIn(ir::ExprId Condition) {
     return It != Last.end();
   if ((X.Kind == ExprKind::Binary || (X.Kind == ExprKind::Unary && X.Name == "!")) && numeric(Condition))
     return llvm::all_of(X.Args, [&](ir::ExprId Side) { return gatheredIn(Side); });
-  return It->second.Kind == Placement::Unknown && numeric(Condition) && gathered(Condition, It->second);
+  return gatheredNumber(Condition, It->second);
 }
 
 /// What a function finds no way to do with a rank's rows (writing a picture of them) it can do with all of them, if it
