@@ -360,27 +360,6 @@ Value Interpreter::eval(ir::ExprId E) {
 
 Value Interpreter::evalRaw(ir::ExprId E) {
   const ir::Expr &X = P.Code.Exprs[E];
-  // `*loss.data_ptr<float>()`, `sums.data_ptr<float>()[0]`, also by the pointer's name: a number of what is reducible.
-  auto Behind = [&](ir::ExprId Pointer, ir::ExprId Number) -> std::optional<Value> {
-    Pointer = P.unconverted(Pointer);
-    if (Pointer == None)
-      return std::nullopt;
-    if (const ir::Expr &Named = P.Code.Exprs[Pointer]; Named.Kind == ExprKind::Ref && Named.Var != None)
-      if (ir::ExprId Made = assignedBy({Named.Var, {}}); Made != None)
-        Pointer = P.unconverted(Made);
-    const ir::ExprId Tensor = pointee(P, Pointer);
-    Value V = Tensor == None ? Value() : eval(Tensor);
-    V.Batch = None;
-    if (Tensor != None && Number != None && ofRow(Number, V)) {
-      if (V.Rank < 0 && P.Code.Exprs[P.unconverted(Number)].Kind == ExprKind::Ref)
-        note("assumed-ranks", Pointer, V,
-             "is read through a pointer, and is taken to have one number for each row; make sure of that");
-      return Value::of(Placement::Own, E);
-    }
-    if (Tensor != None && V.Kind == Placement::Sharded && !ofOneRank())
-      note("row-loop", E, V, "reads this rank's rows through a pointer, by the numbers of all");
-    return Tensor != None && V.reducible() ? std::optional(V) : std::nullopt;
-  };
   switch (X.Kind) {
   case ExprKind::Literal:
     return Value::of(X.Name == "0" ? Placement::Zero : Placement::Replicated, E);
@@ -475,7 +454,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       seenBehindNames(*L, Sum, E);
       return Before;
     }
-    if (std::optional<Value> Number = X.Name == "*" ? Behind(X.Args[0], None) : std::nullopt)
+    if (std::optional<Value> Number = X.Name == "*" ? behind(E, X.Args[0], None) : std::nullopt)
       return *Number;
     Value V = eval(X.Args[0]);
     if (X.Name == "*") {
@@ -501,7 +480,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       eval(X.Object);
       return inlined(E, X, F, lvalue(X.Object));
     }
-    if (std::optional<Value> Number = X.Args.size() == 1 ? Behind(X.Object, X.Args[0]) : std::nullopt)
+    if (std::optional<Value> Number = X.Args.size() == 1 ? behind(E, X.Object, X.Args[0]) : std::nullopt)
       return *Number;
     Value V = eval(X.Object);
     if (X.Args.size() == 1 && (isRow(X, X.Args[0], V) || cutWithFold(X, V)))

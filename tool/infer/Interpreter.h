@@ -422,6 +422,7 @@ private:
   std::vector<ir::FuncId> calledBack(ir::ExprId Object, llvm::StringRef Name, size_t Params) const;
   void prettyPrinted(ir::ExprId E, const ir::Expr &X);
   void ownSchedule(ir::ExprId E, const ir::Expr &X);
+  void collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V);
   Value amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const;
   bool startsThread(const ir::Expr &X) const;
   bool handsOutRows(const ir::Type &Batch);
@@ -472,7 +473,9 @@ private:
   bool fillsRow(const ir::Expr &X, ir::VarId Row);
   bool folds(ir::StmtId S, Loop &L);
   std::string rowLoop(ir::StmtId S) const;
+  std::optional<Value> behind(ir::ExprId E, ir::ExprId Pointer, ir::ExprId Number);
   bool overOwnRows(const ir::Expr &X);
+  bool holdsRows(ir::ExprId E) const;
   void beyondRows();
   bool ofRow(ir::ExprId Number, const Value &V) const;
   bool isRow(const ir::Expr &X, ir::ExprId Of, const Value &V) const;

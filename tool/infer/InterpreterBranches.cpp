@@ -282,7 +282,17 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
   return V.MayLack || Gradient || V.Kind == Placement::Unknown ? std::nullopt : std::optional(true);
 }
 
-/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`, or their number, `x.size(0) != 8`:
+/// `isnan(x).sum()`, of which one rank's will do.
+static bool asksForNan(const Program &P, ir::ExprId Count) {
+  bool Asks = false;
+  P.forEachExpr(Count, [&](ir::ExprId E) {
+    const llvm::StringRef Name = llvm::StringRef(P.Code.Exprs[E].Name).rsplit("::").second;
+    Asks |= llvm::is_contained({"isnan", "isinf", "isfinite"}, Name);
+  });
+  return Asks;
+}
+
+/// Whether a condition compares a mean or a sum over the batch's rows, `loss > 100`, or counts, `x.size(0) != 8`:
 /// a rank's own may be above the limit where the batch's isn't. (What isn't a number, or no rows, is so on any rank as
 /// in one process.)
 bool Interpreter::comparesMeans(ir::ExprId Condition) const {
@@ -302,7 +312,9 @@ bool Interpreter::comparesMeans(ir::ExprId Condition) const {
         // (`x.size(0) == y.size(0)`, `x.size(0) == 0`: as for all rows.)
         const bool Limit = With != None && Last.count(With) && Last.at(With).replicated() && integer(With) != 0 &&
                            P.Code.type(X.Args[I]).number();
-        Found |= Count ? Limit : !Equals;
+        const bool Counts =
+            It->second.Kind == Placement::Partial && P.Code.type(X.Args[I]).Kind == ir::TypeKind::Integer;
+        Found |= Count ? Limit : !Equals || (Counts && !asksForNan(P, X.Args[I]));
       }
   });
   return Found;

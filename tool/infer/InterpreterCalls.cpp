@@ -441,22 +441,6 @@ static bool rowWeights(StringRef Name) {
   return (Name.contains("BCE") && Name.ends_with("Options::weight")) || Name.ends_with("::per_sample_weights");
 }
 
-/// What an item of a list is made of, where that is written with it: `Entry{epoch, loss.item<double>()}`,
-/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`.
-static std::vector<ir::ExprId> madeOf(const Program &P, ir::ExprId Item) {
-  const ir::Expr *X = &P.Code.Exprs[Item = P.unconverted(Item)];
-  const StringRef Type = P.Code.type(Item).Name;
-  if (X->Kind == ExprKind::Construct && X->Var != None)
-    return X->Args;
-  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
-    return {};
-  if (X->Kind == ExprKind::Construct && X->Args.size() == 1 && X->Args[0] != None)
-    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
-  const bool Makes = X->Kind == ExprKind::Construct || X->Kind == ExprKind::List || X->Name == "std::make_pair" ||
-                     X->Name == "std::make_tuple";
-  return Makes && !llvm::is_contained(X->Args, None) ? X->Args : std::vector<ir::ExprId>();
-}
-
 Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   Value Result = Value::of(Placement::Replicated, E);
   if (X.Object != None) {
@@ -492,6 +476,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       note("divergent-training", E, V, "runs over a loader's batches in a way that isn't followed; write it as a loop");
     else if (!Once && isAlgorithm(X) && llvm::any_of(V.Funcs, Trains)) // what the steps add up isn't one step's
       note("divergent-training", E, V, "runs the steps of a training in a way that isn't followed; write it as a loop");
+    if (isAlgorithm(X) && V.Funcs.empty() && Recording && !ofOneRank() && holdsRows(Arg)) // `std::sort(a, b, Less{x})`
+      PicksRows[E] = trainingSteps();
     // `net->apply(visit)` in a step sees what the step has computed; what it does to weights before, all ranks do.
     const bool Visits = StringRef(X.Name).starts_with("torch::nn::Module::") && trainingSteps() != None;
     if (!V.Funcs.empty() && (isAlgorithm(X) || Visits)) { // which calls it with what isn't followed
@@ -514,47 +500,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
     if (Collects && Arg == X.Args[0] && X.Args.size() > 1 && placesItem(X, Arg))
       continue;
     if (Collects) {
-      std::optional<Location> L = lvalue(X.Object);
-      if (std::optional<Value> Rows = L && StringRef(X.Name).ends_with("_back") ? listed(*L, V) : std::nullopt) {
-        write(*L, *Rows, Arg);
-        continue;
-      }
-      bool Outlives = astray(L) || outer(*L);
-      if (L && L->Path.empty() && (V.replicated() || !Outlives) && P.Code.type(Arg).Kind == TypeKind::Tensor)
-        keepsNames(L->Root, Arg);
-      const std::vector<ir::ExprId> Given =
-          Outlives && !V.replicated() && V.Kind != Placement::Own ? madeOf(P, Arg) : std::vector<ir::ExprId>();
-      for (ir::ExprId Part : Given)
-        if (Value Of = Last[Part]; Of.reducible() && numeric(Part))
-          demandReplicated(Part, Of, "collected over the steps");
-      if (!Given.empty() &&
-          llvm::all_of(Given, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
-        V = Value::of(Placement::Replicated, Arg);
-      if (Outlives) {
-        notWhole("it collects values of its batches", E);
-        if (V.reducible() && numeric(Arg))
-          V = demandReplicated(Arg, V, "collected over the steps");
-        else if (V.reducible()) // `losses.push_back(loss.detach())`
-          V = nonLinear(V, Arg, "collected over the steps");
-        else if (gatheredNumber(Arg, V)) // `push_back(x.std().item<float>())`
-          V = computedOfAll(Arg);
-        else if (kept(Arg, V)) // `predictions.push_back(output.argmax(1))`
-          V = Value::of(Placement::Replicated, Arg);
-        else if (!V.replicated())
-          V = Value::unknown("collects rows of several steps", Arg);
-      }
-      if (L) {
-        // Of objects, each field of all items together.
-        State Fields = Outlives ? State() : fieldsOf(Arg);
-        for (auto &[Field, Value] : Fields) {
-          Location Of = *L;
-          Of.Path.insert(Of.Path.end(), Field.Path.begin(), Field.Path.end());
-          if (auto Known = Current.find(Of); Known != Current.end())
-            Value = join(Known->second, Value);
-        }
-        write(*L, amongItems(X.Object, read(*L, E), V, Arg), Arg);
-        takeFields(*L, Fields);
-      }
+      collects(E, X, Arg, V);
       continue;
     }
     if (V.replicated())

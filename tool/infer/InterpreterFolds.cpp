@@ -149,6 +149,18 @@ bool Interpreter::overOwnRows(const ir::Expr &X) {
   });
 }
 
+/// `Less{scores}`, or a name for it: an object of the project's that is made with a rank's rows.
+bool Interpreter::holdsRows(ir::ExprId E) const {
+  const ir::Expr *Made = &P.Code.Exprs[E = P.unconverted(E)];
+  if (const auto Init = R.Init.find(Made->Var); Made->Kind == ExprKind::Ref && Init != R.Init.end())
+    Made = &P.Code.Exprs[E = P.unconverted(Init->second)];
+  const bool Object = Made->Kind == ExprKind::Construct || Made->Kind == ExprKind::List;
+  return Object && P.Code.type(E).Own && llvm::any_of(Made->Args, [&](ir::ExprId Given) {
+           const auto Of = Given == None ? Last.end() : Last.find(Given);
+           return Of != Last.end() && Of->second.Kind == Placement::Sharded;
+         });
+}
+
 /// Rows that are picked by numbers which count all of them, where each rank has only its own: it would read beyond
 /// them.
 void Interpreter::beyondRows() {

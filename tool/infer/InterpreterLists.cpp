@@ -45,6 +45,66 @@ Value Interpreter::amongItems(ir::ExprId List, const Value &Items, const Value &
   return Items.same(New) ? New : join(Items, New);
 }
 
+/// What an item of a list is made of, where that is written with it: `Entry{epoch, loss.item<double>()}`,
+/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`.
+static std::vector<ir::ExprId> madeOf(const Program &P, ir::ExprId Item) {
+  const ir::Expr *X = &P.Code.Exprs[Item = P.unconverted(Item)];
+  const StringRef Type = P.Code.type(Item).Name;
+  if (X->Kind == ExprKind::Construct && X->Var != None)
+    return X->Args;
+  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
+    return {};
+  if (X->Kind == ExprKind::Construct && X->Args.size() == 1 && X->Args[0] != None)
+    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
+  const bool Makes = X->Kind == ExprKind::Construct || X->Kind == ExprKind::List || X->Name == "std::make_pair" ||
+                     X->Name == "std::make_tuple";
+  return Makes && !llvm::is_contained(X->Args, None) ? X->Args : std::vector<ir::ExprId>();
+}
+
+/// `losses.push_back(x)`: what the list holds then. What outlives the step is that of all ranks.
+void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V) {
+  std::optional<Location> L = lvalue(X.Object);
+  if (std::optional<Value> Rows = L && StringRef(X.Name).ends_with("_back") ? listed(*L, V) : std::nullopt) {
+    write(*L, *Rows, Arg);
+    return;
+  }
+  bool Outlives = astray(L) || outer(*L);
+  if (L && L->Path.empty() && (V.replicated() || !Outlives) && P.Code.type(Arg).Kind == TypeKind::Tensor)
+    keepsNames(L->Root, Arg);
+  const std::vector<ir::ExprId> Given =
+      Outlives && !V.replicated() && V.Kind != Placement::Own ? madeOf(P, Arg) : std::vector<ir::ExprId>();
+  for (ir::ExprId Part : Given)
+    if (Value Of = Last[Part]; Of.reducible() && numeric(Part))
+      demandReplicated(Part, Of, "collected over the steps");
+  if (!Given.empty() && llvm::all_of(Given, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
+    V = Value::of(Placement::Replicated, Arg);
+  if (Outlives) {
+    notWhole("it collects values of its batches", E);
+    if (V.reducible() && numeric(Arg))
+      V = demandReplicated(Arg, V, "collected over the steps");
+    else if (V.reducible()) // `losses.push_back(loss.detach())`
+      V = nonLinear(V, Arg, "collected over the steps");
+    else if (gatheredNumber(Arg, V)) // `push_back(x.std().item<float>())`
+      V = computedOfAll(Arg);
+    else if (kept(Arg, V)) // `predictions.push_back(output.argmax(1))`
+      V = Value::of(Placement::Replicated, Arg);
+    else if (!V.replicated())
+      V = Value::unknown("collects rows of several steps", Arg);
+  }
+  if (L) {
+    // Of objects, each field of all items together.
+    State Fields = Outlives ? State() : fieldsOf(Arg);
+    for (auto &[Field, Value] : Fields) {
+      Location Of = *L;
+      Of.Path.insert(Of.Path.end(), Field.Path.begin(), Field.Path.end());
+      if (auto Known = Current.find(Of); Known != Current.end())
+        Value = join(Known->second, Value);
+    }
+    write(*L, amongItems(X.Object, read(*L, E), V, Arg), Arg);
+    takeFields(*L, Fields);
+  }
+}
+
 /// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
 bool Interpreter::startsThread(const ir::Expr &X) const {
   if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() || !isCollecting(X.Name))

@@ -386,6 +386,29 @@ ir::ExprId pointee(const Program &P, ir::ExprId Address) {
              : None;
 }
 
+/// `*loss.data_ptr<float>()`, `sums.data_ptr<float>()[0]`, also by the pointer's name: a number of what is reducible,
+/// or of the row that a fold is at.
+std::optional<Value> Interpreter::behind(ir::ExprId E, ir::ExprId Pointer, ir::ExprId Number) {
+  Pointer = P.unconverted(Pointer);
+  if (Pointer == None)
+    return std::nullopt;
+  if (const ir::Expr &Named = P.Code.Exprs[Pointer]; Named.Kind == ExprKind::Ref && Named.Var != None)
+    if (ir::ExprId Made = assignedBy({Named.Var, {}}); Made != None)
+      Pointer = P.unconverted(Made);
+  const ir::ExprId Tensor = pointee(P, Pointer);
+  Value V = Tensor == None ? Value() : eval(Tensor);
+  V.Batch = None;
+  if (Tensor != None && Number != None && ofRow(Number, V)) {
+    if (V.Rank < 0 && P.Code.Exprs[P.unconverted(Number)].Kind == ExprKind::Ref)
+      note("assumed-ranks", Pointer, V,
+           "is read through a pointer, and is taken to have one number for each row; make sure of that");
+    return Value::of(Placement::Own, E);
+  }
+  if (Tensor != None && V.Kind == Placement::Sharded && !ofOneRank())
+    note("row-loop", E, V, "reads this rank's rows through a pointer, by the numbers of all");
+  return Tensor != None && V.reducible() ? std::optional(V) : std::nullopt;
+}
+
 /// `file.write(reinterpret_cast<const char *>(&x), sizeof(x))`, `fwrite(t.data_ptr(), …)`: prints what lies there.
 void Interpreter::writesBytes(ir::ExprId Address) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(Address)];
