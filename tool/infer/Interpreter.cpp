@@ -482,6 +482,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     }
     if (std::optional<Value> Number = X.Args.size() == 1 ? behind(E, X.Object, X.Args[0]) : std::nullopt)
       return *Number;
+    if (std::optional<Value> Kept = entry(E))
+      return *Kept;
     Value V = eval(X.Object);
     if (X.Args.size() == 1 && (isRow(X, X.Args[0], V) || cutWithFold(X, V)))
       return Value::of(Placement::Own, E);
@@ -545,7 +547,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         A = demandReplicated(X.Args[I], A, "kept beside what is equal on all ranks");
       addFuncs(V, A); // `{{"mean", mean}, {"sum", sum}}`, by name
       if (!A.replicated()) {
-        V = V.replicated() ? A : amongItems(E, V, A, X.Args[I]);
+        V = V.replicated() ? A : amongItems(P.Code.type(E), V, A, X.Args[I]);
       } else if (V.replicated()) { // tensors, or a struct of them
         V.Rows = I == 0 ? A.Rows : V.Rows;
         joinRows(V, A);
@@ -586,6 +588,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
       return Value::of(Placement::Zero, E);
     return call(E, X);
   case ExprKind::Call:
+    if (std::optional<Value> Kept = entry(E))
+      return *Kept;
     if (isElement(X))
       if (std::optional<Value> Item = itemOfRows(E)) {
         for (ir::ExprId Arg : X.Args)

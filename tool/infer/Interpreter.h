@@ -278,6 +278,8 @@ private:
   std::vector<std::pair<std::vector<ir::VarId>, Location>> referencesIn(const Location &Object) const;
   void takeReferences(const Location &To, ir::ExprId From);
   State fieldsOf(ir::ExprId E);
+  State entriesMade(ir::ExprId E);
+  std::optional<Value> entry(ir::ExprId E);
   State fieldsAt(const Location &L, ir::ExprId E);
   void copyObject(const Location &To, ir::ExprId From);
   void takeFields(const Location &To, const State &Fields);
@@ -423,7 +425,8 @@ private:
   void prettyPrinted(ir::ExprId E, const ir::Expr &X);
   void ownSchedule(ir::ExprId E, const ir::Expr &X);
   void collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V);
-  Value amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const;
+  std::pair<ir::VarId, ir::ExprId> entryGiven(const ir::Expr &X, ir::ExprId Arg) const;
+  Value amongItems(const ir::Type &List, const Value &Items, const Value &New, ir::ExprId Item) const;
   bool startsThread(const ir::Expr &X) const;
   bool handsOutRows(const ir::Type &Batch);
   bool placesItem(const ir::Expr &X, ir::ExprId First) const;
@@ -613,6 +616,7 @@ private:
   bool assigns(ir::VarId V);
   ir::ExprId setInside(ir::VarId Param, ir::ExprId Within, const ir::Function &Fn) const;
   ir::ExprId pointsAhead(const ir::Expr &X, const Loop &Step) const;
+  bool inStep(ir::ExprId E, const Loop &Step) const;
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
   ir::ExprId beforeSwap(ir::ExprId E) const;

@@ -516,7 +516,7 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
           "trains a tensor that has this rank's rows only, into which the gradients of other ranks' rows would go; "
           "make it with the number of all rows, and take this rank's of it where they meet, `accelerator.own_rows(x)`");
     } else if (X.Kind == ExprKind::Construct) {
-      Result = Result.replicated() ? V : amongItems(E, Result, V, Arg); // a tuple, a vector, an own struct
+      Result = Result.replicated() ? V : amongItems(P.Code.type(E), Result, V, Arg); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
     } else if (rowWeights(X.Name) && V.Kind == Placement::Sharded && V.Dim == 0) {

@@ -188,14 +188,18 @@ ir::ExprId Interpreter::pointsAhead(const ir::Expr &X, const Loop &Step) const {
   const auto Made = X.Var == None ? R.Points.end() : R.Points.find(X.Var);
   if (Made == R.Points.end() || (X.Kind != ExprKind::Ref && X.Kind != ExprKind::Field))
     return None;
-  const ir::Range &Where = P.Code.Exprs[Made->second].Where;
+  return inStep(Made->second, Step) || !P.Code.Exprs[Made->second].Where.Editable ? None : Made->second;
+}
+
+/// Whether an expression stands in the step, or in a function that it runs now.
+bool Interpreter::inStep(ir::ExprId E, const Loop &Step) const {
+  const ir::Range &Where = P.Code.Exprs[E].Where;
   auto Holds = [&](const Frame &F) {
     const ir::StmtId Body = P.Code.Functions[F.Function].Body;
     return Body != None && P.Code.Stmts[Body].Where.contains(Where);
   };
-  const bool InStep = P.Code.Stmts[Step.Statement].Where.contains(Where) ||
-                      std::any_of(Frames.begin() + Step.Frame + 1, Frames.end(), Holds);
-  return InStep || !Where.Editable ? None : Made->second;
+  return P.Code.Stmts[Step.Statement].Where.contains(Where) ||
+         std::any_of(Frames.begin() + Step.Frame + 1, Frames.end(), Holds);
 }
 
 /// Where the value of `E` has a place of its own in the step: what a variable of the step is made of, or an argument
@@ -217,6 +221,14 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
       return Points;
     if (At > Step.Frame && movesParameter(X)) {
       E = P.unconverted(X.Object);
+      continue;
+    }
+    if (P.entry(X) != None) { // `batch["x"]`: what was put there
+      const std::optional<Location> L = lvalue(E);
+      const ir::ExprId From = L ? assignedBy(*L) : None;
+      if (From == None || !inStep(From, Step) || !P.Code.Exprs[From].Where.Editable)
+        break;
+      E = From;
       continue;
     }
     if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container && rowsOfAll(X) > NoRows) {

@@ -31,11 +31,11 @@ bool replacesItems(const ir::Expr &X) {
 
 /// What lies in a list beside what is put into it. Losses of several batches may be added up there, which are means
 /// over other rows.
-Value Interpreter::amongItems(ir::ExprId List, const Value &Items, const Value &New, ir::ExprId Item) const {
+Value Interpreter::amongItems(const ir::Type &List, const Value &Items, const Value &New, ir::ExprId Item) const {
   auto OfRows = [](const Value &V) {
     return V.Rows > NoRows && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
   };
-  const StringRef Type = P.Code.type(List).Name;
+  const StringRef Type = List.Name;
   const bool Tensors = Type.contains("vector<at::Tensor") || Type.contains("initializer_list<at::Tensor") ||
                        (Type.contains("map<") && Type.contains("at::Tensor")) || Type.contains("ArrayRef<at::Tensor") ||
                        Type.starts_with("at::Tensor[") || Type.starts_with("const at::Tensor[");
@@ -61,12 +61,26 @@ static std::vector<ir::ExprId> madeOf(const Program &P, ir::ExprId Item) {
   return Makes && !llvm::is_contained(X->Args, None) ? X->Args : std::vector<ir::ExprId>();
 }
 
+/// The entry of a map that `map.emplace("x", t)` or `map.insert({"x", t})` makes, and what is kept there.
+std::pair<ir::VarId, ir::ExprId> Interpreter::entryGiven(const ir::Expr &X, ir::ExprId Arg) const {
+  if (X.Args[0] != Arg)
+    return {P.entryNamed(X.Args[0]), Arg};
+  const std::vector<ir::ExprId> Pair = madeOf(P, Arg);
+  return Pair.size() == 2 ? std::pair(P.entryNamed(Pair[0]), Pair[1]) : std::pair(None, None);
+}
+
 /// `losses.push_back(x)`: what the list holds then. What outlives the step is that of all ranks.
 void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V) {
   std::optional<Location> L = lvalue(X.Object);
   if (std::optional<Value> Rows = L && StringRef(X.Name).ends_with("_back") ? listed(*L, V) : std::nullopt) {
     write(*L, *Rows, Arg);
     return;
+  }
+  const auto [Entry, Kept] = P.Code.type(X.Object).namesTensors() ? entryGiven(X, Arg) : std::pair(None, None);
+  if (L && Entry != None) {
+    L->Path.push_back(Entry);
+    Arg = Kept;
+    V = Last[Kept];
   }
   bool Outlives = astray(L) || outer(*L);
   if (L && L->Path.empty() && (V.replicated() || !Outlives) && P.Code.type(Arg).Kind == TypeKind::Tensor)
@@ -100,7 +114,7 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
       if (auto Known = Current.find(Of); Known != Current.end())
         Value = join(Known->second, Value);
     }
-    write(*L, amongItems(X.Object, read(*L, E), V, Arg), Arg);
+    write(*L, Entry != None ? V : amongItems(P.Code.type(X.Object), read(*L, E), V, Arg), Arg);
     takeFields(*L, Fields);
   }
 }

@@ -8,16 +8,46 @@
 #include <algorithm>
 
 using llvm::StringRef;
+using migrate::ir::ExprKind;
 using migrate::ir::None;
 using migrate::ir::TypeKind;
 
 namespace migrate {
 
+/// What is kept under the names of a map of tensors that is written out, `{{"x", x}, {"y", y}}`.
+Interpreter::State Interpreter::entriesMade(ir::ExprId E) {
+  State Found;
+  if (!P.Code.type(E).namesTensors())
+    return Found;
+  while (P.Code.Exprs[E].Kind != ExprKind::List && !P.Code.Exprs[E].Args.empty() && P.Code.Exprs[E].Args[0] != None)
+    E = P.Code.Exprs[E].Args[0];
+  if (P.Code.Exprs[E].Kind == ExprKind::List)
+    for (ir::ExprId Item : P.Code.Exprs[E].Args)
+      if (const ir::Expr &Pair = P.Code.Exprs[P.unconverted(Item)]; Pair.Args.size() == 2)
+        if (const ir::VarId Entry = P.entryNamed(Pair.Args[0]); Entry != None)
+          (Found[Location{None, {Entry}}] = Last[Pair.Args[1]]).AssignedBy = Pair.Args[1];
+  return Found;
+}
+
+/// What a map of tensors keeps under a name that is written out.
+std::optional<Value> Interpreter::entry(ir::ExprId E) {
+  if (P.entry(P.Code.Exprs[E]) == None)
+    return std::nullopt;
+  const ir::ExprId Map = P.Code.Exprs[E].Object;
+  const std::optional<Location> L = lvalue(E);
+  const Value V = eval(Map);
+  return L ? read(*L, E) : V;
+}
+
 /// What is known of an object of the project's and its fields one by one, where `E` is no more than its name.
 Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
   State Found;
+  if (const State Made = E == None ? Found : entriesMade(E); !Made.empty())
+    return Made;
   E = P.unconverted(E);
-  if (E == None || P.Code.type(E).Kind != TypeKind::Unknown || StringRef(P.Code.type(E).Name).ends_with("*"))
+  const bool Map = E != None && P.Code.type(E).namesTensors();
+  if (E == None || (P.Code.type(E).Kind != TypeKind::Unknown && !Map) ||
+      StringRef(P.Code.type(E).Name).ends_with("*"))
     return Found;
   std::optional<Location> L = lvalue(E);
   if (!L || ofContainer(E) || isPart(E))

@@ -21,7 +21,7 @@ namespace migrate {
 std::string spelled(const Program &P, const Location &L) {
   std::string Name = P.Code.Vars[L.Root].Name;
   for (ir::VarId Field : L.Path)
-    Name += "." + P.Code.Vars[Field].Name;
+    Name += (StringRef(P.Code.Vars[Field].Name).starts_with("[") ? "" : ".") + P.Code.Vars[Field].Name;
   return Name;
 }
 
@@ -35,6 +35,14 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
   if (E == None)
     return std::nullopt;
   const ir::Expr &X = P.Code.Exprs[E];
+  if (const ir::VarId Entry = P.entry(X); Entry != None) {
+    std::optional<Location> Map = lvalue(X.Object);
+    if (Map && PointsTo.count(*Map))
+      Map = PointsTo.at(*Map);
+    if (Map)
+      Map->Path.push_back(Entry);
+    return Map;
+  }
   switch (X.Kind) {
   case ExprKind::Ref: {
     if (auto It = Alias.find(X.Var); It != Alias.end())
@@ -232,6 +240,8 @@ bool Interpreter::writtenInParts(ir::VarId V) {
 
 /// Whether `X` is one element of its object, a container.
 bool Interpreter::isElement(const ir::Expr &X) const {
+  if (P.entry(X) != None) // a place of its own
+    return false;
   if (X.Kind == ExprKind::Index)
     return true;
   return X.Kind == ExprKind::Call && X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Container &&
@@ -326,15 +336,20 @@ bool Interpreter::outer(const Location &L) const {
 Value Interpreter::read(const Location &L, ir::ExprId E) {
   // A whole of fields that were written one by one: what is true of all of them.
   std::optional<Value> Fields;
+  const ir::Type &Holder = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
   for (auto It = Current.upper_bound(L); It != Current.end() && It->first.Root == L.Root; ++It) {
     const std::vector<ir::VarId> &Path = It->first.Path;
     if (Path.size() <= L.Path.size() || !std::equal(L.Path.begin(), L.Path.end(), Path.begin()))
       continue;
     Value Field = asNumber(It->second);
     Field.Batch = None;
-    if (!Field.replicated())
+    if (Holder.namesTensors())
+      Fields = Fields ? amongItems(Holder, *Fields, Field, E) : Field;
+    else if (!Field.replicated())
       Fields = Fields ? join(*Fields, Field) : Field;
   }
+  if (auto Others = Current.find(L); Fields && Holder.namesTensors() && Others != Current.end()) // under other names
+    Fields = amongItems(Holder, *Fields, Others->second, E);
   if (Fields)
     return *Fields;
   if (const std::optional<Value> Any = behindUnknown(L))
@@ -593,7 +608,7 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     if (Part)
       V = fillsPlace(Others, eval(To), V) ? Others : withPart(*L, Others, V);
     else
-      V = Holder == None ? join(Others, V) : amongItems(Holder, Others, V, From);
+      V = Holder == None ? join(Others, V) : amongItems(P.Code.type(Holder), Others, V, From);
   }
   if (From != None && !Part && V.replicated() && moves(From, *L))
     keepsShape(V, read(*L, E));

@@ -195,7 +195,7 @@ void Interpreter::execKind(ir::StmtId Id, const ir::Stmt &S) {
     std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value);
     if (!L && S.Value != None && P.Code.Exprs[P.unconverted(S.Value)].Kind == ExprKind::Construct)
       L = lvalue(P.unconverted(S.Value)); // within another kind of pointer
-    State Fields = L ? fieldsAt(*L, S.Value) : State();
+    State Fields = L ? fieldsAt(*L, S.Value) : S.Value == None ? State() : entriesMade(S.Value);
     if (V.Nothing) { // `return std::nullopt;`: what is given elsewhere is what there is
       Fields = F.Fields;
     } else if (F.Gives) {

@@ -70,6 +70,38 @@ std::vector<ir::ExprId> Program::returned(ir::FuncId F) const {
   return Found;
 }
 
+/// The key of `batch["x"]`, `batch.at("x")` of a map of tensors; None of any other expression.
+static ir::ExprId keyOf(const ir::Unit &Code, const ir::Expr &X) {
+  const bool Picks = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::at"));
+  return Picks && X.Object != None && X.Args.size() == 1 && Code.type(X.Object).namesTensors() ? X.Args[0] : None;
+}
+
+ir::VarId Program::entryNamed(ir::ExprId Key) const {
+  const ir::Expr &X = Code.Exprs[unconverted(Key)];
+  if (X.Kind != ExprKind::Literal)
+    return None;
+  auto It = Entries.find(X.Name);
+  return It == Entries.end() ? None : It->second;
+}
+
+ir::VarId Program::entry(const ir::Expr &X) const {
+  const ir::ExprId Key = keyOf(Code, X);
+  return Key == None ? None : entryNamed(Key);
+}
+
+/// Names the entries of maps that a program asks for.
+static void nameEntries(Program &P) {
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E)
+    if (const ir::ExprId Key = keyOf(P.Code, P.Code.Exprs[E]); Key != None)
+      if (const ir::Expr &X = P.Code.Exprs[P.unconverted(Key)]; X.Kind == ExprKind::Literal)
+        if (auto [It, New] = P.Entries.try_emplace(X.Name, P.Code.Vars.size()); New) {
+          ir::Var &Entry = P.Code.Vars.emplace_back();
+          Entry.Name = "[" + X.Name + "]";
+          Entry.Type = P.Code.Exprs[E].Type;
+          Entry.Field = true;
+        }
+}
+
 std::optional<StringRef> Program::fopenMode(ir::ExprId E) const {
   const ir::Expr &X = Code.Exprs[E];
   if (X.Kind != ExprKind::Call || (X.Name != "fopen" && X.Name != "std::fopen") || X.Args.size() != 2)
@@ -293,6 +325,7 @@ std::vector<Program> link(std::vector<ir::Unit> Units, const Project &Tree, std:
     for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
       for (const std::string &Base : P.Code.Functions[F].Overrides)
         P.Overriders[Base].push_back(F);
+    nameEntries(P);
   }
   for (size_t I = 0; I != Units.size(); ++I)
     if (!Used[I])

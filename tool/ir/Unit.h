@@ -73,6 +73,11 @@ struct Type {
   bool Own = false; ///< Unknown: a class of the project's
   std::string Name; ///< canonical, without qualifiers and references
 
+  /// A map of tensors by their names.
+  bool namesTensors() const {
+    return (Name.starts_with("std::map<std::") || Name.starts_with("std::unordered_map<std::")) &&
+           Name.find("string<char>, at::Tensor") < Name.size();
+  }
   bool number() const { return Kind == TypeKind::Bool || Kind == TypeKind::Integer || Kind == TypeKind::Floating; }
 };
 

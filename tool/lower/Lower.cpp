@@ -192,7 +192,8 @@ void Lowering::keep(ir::ExprId Id, QualType T) {
   const auto *Maybe = T.isNull() ? nullptr : dyn_cast_or_null<ClassTemplateSpecializationDecl>(T->getAsCXXRecordDecl());
   const bool Optional = Maybe && Out.Exprs[Id].Kind == ExprKind::Call && Maybe->isInStdNamespace() &&
                         Maybe->getName() == "optional" && ownRecord(Maybe->getTemplateArgs()[0].getAsType());
-  if (Current == None || !(Optional || ownRecord(T)))
+  const bool Map = Out.Exprs[Id].Kind == ExprKind::Call && Out.type(Id).namesTensors();
+  if (Current == None || !(Optional || Map || ownRecord(T)))
     return;
   ir::Var V;
   V.Type = typeId(T);
