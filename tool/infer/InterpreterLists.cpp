@@ -45,27 +45,28 @@ Value Interpreter::amongItems(const ir::Type &List, const Value &Items, const Va
   return Items.same(New) ? New : join(Items, New);
 }
 
-/// What an item of a list is made of, where that is written with it: `Entry{epoch, loss.item<double>()}`,
-/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`.
-static std::vector<ir::ExprId> madeOf(const Program &P, ir::ExprId Item) {
+/// What makes an item of a list of several values that are written with it: `Entry{epoch, loss.item<double>()}`,
+/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`. None of anything else.
+static ir::ExprId madeBy(const Program &P, ir::ExprId Item) {
   const ir::Expr *X = &P.Code.Exprs[Item = P.unconverted(Item)];
   const StringRef Type = P.Code.type(Item).Name;
   if (X->Kind == ExprKind::Construct && X->Var != None)
-    return X->Args;
+    return Item;
   if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
-    return {};
+    return None;
   if (X->Kind == ExprKind::Construct && X->Args.size() == 1 && X->Args[0] != None)
-    X = &P.Code.Exprs[P.unconverted(X->Args[0])];
+    X = &P.Code.Exprs[Item = P.unconverted(X->Args[0])];
   const bool Makes = X->Kind == ExprKind::Construct || X->Kind == ExprKind::List || X->Name == "std::make_pair" ||
                      X->Name == "std::make_tuple";
-  return Makes && !llvm::is_contained(X->Args, None) ? X->Args : std::vector<ir::ExprId>();
+  return Makes && !llvm::is_contained(X->Args, None) ? Item : None;
 }
 
 /// The entry of a map that `map.emplace("x", t)` or `map.insert({"x", t})` makes, and what is kept there.
 std::pair<ir::VarId, ir::ExprId> Interpreter::entryGiven(const ir::Expr &X, ir::ExprId Arg) const {
   if (X.Args[0] != Arg)
     return {P.entryNamed(X.Args[0]), Arg};
-  const std::vector<ir::ExprId> Pair = madeOf(P, Arg);
+  const ir::ExprId Made = madeBy(P, Arg);
+  const std::vector<ir::ExprId> Pair = Made == None ? std::vector<ir::ExprId>() : P.Code.Exprs[Made].Args;
   return Pair.size() == 2 ? std::pair(P.entryNamed(Pair[0]), Pair[1]) : std::pair(None, None);
 }
 
@@ -85,13 +86,15 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
   bool Outlives = astray(L) || outer(*L);
   if (L && L->Path.empty() && (V.replicated() || !Outlives) && P.Code.type(Arg).Kind == TypeKind::Tensor)
     keepsNames(L->Root, Arg);
-  const std::vector<ir::ExprId> Given =
-      Outlives && !V.replicated() && V.Kind != Placement::Own ? madeOf(P, Arg) : std::vector<ir::ExprId>();
-  for (ir::ExprId Part : Given)
-    if (Value Of = Last[Part]; Of.reducible() && numeric(Part))
-      demandReplicated(Part, Of, "collected over the steps");
-  if (!Given.empty() && llvm::all_of(Given, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
-    V = Value::of(Placement::Replicated, Arg);
+  const ir::ExprId Made = Outlives && !V.replicated() && V.Kind != Placement::Own ? madeBy(P, Arg) : None;
+  if (const ir::Expr *Of = Made == None ? nullptr : &P.Code.Exprs[Made]; Of && !Of->Args.empty()) {
+    for (ir::ExprId Part : Of->Args)
+      if (Last[Part].reducible() && numeric(Part))
+        Last[Part] = demandReplicated(Part, Last[Part], "collected over the steps");
+    makeParts(Made, *Of); // which are read by themselves, `for (auto &[loss, rows] : history)`
+    if (llvm::all_of(Of->Args, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
+      V = Value::of(Placement::Replicated, Arg);
+  }
   if (Outlives) {
     notWhole("it collects values of its batches", E);
     if (V.reducible() && numeric(Arg))
