@@ -578,6 +578,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (X.Args.size() == 1 && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
         StringRef(P.Code.type(E).Name).starts_with("std::vector<at::Tensor") && eval(X.Args[0]).replicated())
       return Value::of(Placement::Zero, E);
+    if (std::optional<Value> Rows = oneForEachRow(E, X))
+      return *Rows;
     // `std::vector<int> hits(10)`, `(10, 0)`: as many zeros.
     if (!X.Args.empty() && X.Args[0] != None && P.Code.type(X.Args[0]).Kind == TypeKind::Integer &&
         holdsNumbers(P.Code.type(E).Name) && eval(X.Args[0]).replicated() &&

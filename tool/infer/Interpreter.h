@@ -50,8 +50,11 @@ bool drawsNumber(llvm::StringRef Name);
 /// files.
 bool differsOrChanges(llvm::StringRef Name);
 bool changesFile(llvm::StringRef Name);
+bool makesFolder(llvm::StringRef Name);
 bool isQuery(llvm::StringRef Name);
+/// Options of optimizers and loaders, and those of layers.
 bool ofOptions(const ir::Type &T);
+bool ofLayer(const ir::Type &T);
 /// `double[10]`, `std::vector<int>`, `std::array<float, 3>`, and such of them.
 bool holdsNumbers(llvm::StringRef Type);
 /// A pair or tuple that holds lists of numbers, or such, beside tensors.
@@ -427,6 +430,7 @@ private:
   void collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V);
   std::pair<ir::VarId, ir::ExprId> entryGiven(const ir::Expr &X, ir::ExprId Arg) const;
   Value amongItems(const ir::Type &List, const Value &Items, const Value &New, ir::ExprId Item) const;
+  std::optional<Value> oneForEachRow(ir::ExprId E, const ir::Expr &X);
   bool startsThread(const ir::Expr &X) const;
   bool handsOutRows(const ir::Type &Batch);
   bool placesItem(const ir::Expr &X, ir::ExprId First) const;
@@ -579,6 +583,7 @@ private:
   void evaluates(ir::ExprId Batch);
   bool takesOneSample(ir::ExprId E, const ir::Expr &X, Operation Op, const Value &V, const Value &Result);
   bool looksUpBags(const ir::Expr &X) const;
+  bool meetsRowByRow(const ir::Expr &X, const Operation *Op) const;
   Value withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op, Value Result);
   uint32_t rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *Op, const std::vector<ir::ExprId> &Operands);
   uint32_t named(const std::string &Name);
@@ -605,6 +610,7 @@ private:
   ir::ExprId roundsOf(ir::StmtId Loop) const;
   ir::ExprId countIn(ir::ExprId Size, uint32_t Rows);
   bool isProduct(ir::ExprId Size) const;
+  bool makesNumber(const ir::Expr &X) const;
   ir::ExprId product(llvm::ArrayRef<ir::ExprId> Shape);
   ir::ExprId cutNamed(ir::ExprId E, uint32_t Rows) const;
   ir::ExprId madeAs(ir::ExprId E) const;

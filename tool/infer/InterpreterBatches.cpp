@@ -128,7 +128,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
     Operands.resize(std::min(Operands.size(), Compares)); // behind them come weights of classes
   }
   // Operands are aligned from the right, and those of fewer dimensions or one row broadcast.
-  bool Beside = X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear));
+  bool Beside = meetsRowByRow(X, Op);
   // Options hold numbers for the rows, too.
   const bool Crosses = Loss && StringRef(X.Name).contains("functional::binary_cross_entropy");
   if (Crosses || StringRef(X.Name).ends_with("functional::embedding_bag")) {
@@ -271,6 +271,22 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   }
   Result.Edges.erase(std::unique(Result.Edges.begin(), Result.Edges.end()), Result.Edges.end());
   return Result;
+}
+
+/// Whether operands meet element by element, or vector by vector: `p - y`, `torch::sub(p, y)`, `cosine_similarity(p, y)`.
+bool Interpreter::meetsRowByRow(const ir::Expr &X, const Operation *Op) const {
+  if (X.Kind == ExprKind::Binary)
+    return true;
+  bool InPlace;
+  if (!Op)
+    return false;
+  if (*Op == Operation::Update)
+    return !changesInPlace(X);
+  if (*Op != Operation::Contract)
+    return *Op == Operation::RowWise || *Op == Operation::Linear;
+  const OperationRow *Row = Table.find(X.Name, InPlace);
+  return Row && Row->Signatures.size() == 1 && Row->Signatures[0].Inputs.size() > 1 &&
+         llvm::all_of(Row->Signatures[0].Inputs, [](const std::string &Input) { return Input == ".I"; });
 }
 
 /// `x.squeeze()`: where a rank has one row, the dimension of the rows would go as well.

@@ -90,6 +90,10 @@ uint32_t Interpreter::rowsNamed(ir::ExprId Count, int Hops) {
       const Value &Of = Last[X->Object];
       return *Dim == (Of.Kind == Placement::Sharded ? Of.Dim : 0) ? Of.Rows : NoRows;
     }
+  if (X->Kind == ExprKind::Call && X->Object != None && Name.starts_with("std::") && Name.ends_with("::size") &&
+      !stepLoop())
+    if (lengthNamed(X->Object) == BatchRows)
+      return BatchRows;
   return isBatchSize(Count) ? BatchRows : toldBy(named("n:" + spelled(Count)), Count);
 }
 
@@ -134,12 +138,17 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
   const ir::Expr &X = P.Code.Exprs[List];
   // `std::vector<float>(n, 1)`
   auto Made = [&](const ir::Expr &Of) {
-    return Of.Kind == ExprKind::Construct && Of.Args.size() >= 2 && Of.Args[0] != None &&
+    return Of.Kind == ExprKind::Construct && !Of.Args.empty() && Of.Args[0] != None &&
            P.Code.type(Of.Args[0]).Kind == TypeKind::Integer &&
            StringRef(P.Code.type(List).Name).starts_with("std::vector<");
   };
+  // As many as a loader's batch has rows: all of them, where they are counted together.
+  auto AllRows = [&](ir::ExprId Count) {
+    return !stepLoop() && P.Code.type(Count).Kind == TypeKind::Integer &&
+           (BroughtTogether.count(Count) || countsRows(Count));
+  };
   if (Made(X))
-    return rowsNamed(X.Args[0]);
+    return AllRows(X.Args[0]) ? BatchRows : rowsNamed(X.Args[0]);
   if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
     return 0;
   if (!Filling) {
@@ -160,13 +169,20 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
   }
   auto In = Filling->find(X.Var);
   if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end())
-    if (const ir::Expr &Of = P.Code.Exprs[P.unconverted(Init->second)]; Made(Of))
-      return rowsNamed(Of.Args[0]);
+    if (const ir::Expr &Of = P.Code.Exprs[Init->second]; Made(Of))
+      return AllRows(Of.Args[0]) ? BatchRows : rowsNamed(Of.Args[0]);
   if (In == Filling->end() || In->second == None)
     return 0;
-  auto Loop = R.ParentOf.find(In->second);
-  const ir::ExprId Rounds = Loop == R.ParentOf.end() ? None : roundsOf(Loop->second);
-  return Rounds != None ? rowsNamed(Rounds) : named("f:" + std::to_string(In->second));
+  ir::StmtId Loop = In->second; // of one without braces
+  if (auto Around = R.ParentOf.find(Loop);
+      P.Code.Stmts[Loop].Kind != ir::StmtKind::Loop && Around != R.ParentOf.end())
+    Loop = Around->second;
+  // As often as a loader's batch has rows, `while (list.size() < x.size(0))`: all of them are counted.
+  bool All = false;
+  if (P.Code.Stmts[Loop].Kind == ir::StmtKind::Loop)
+    P.forEachExpr(P.Code.Stmts[Loop].Value, [&](ir::ExprId E) { All |= AllRows(E); });
+  const ir::ExprId Rounds = All ? None : roundsOf(Loop);
+  return All ? BatchRows : Rounds != None ? rowsNamed(Rounds) : named("f:" + std::to_string(In->second));
 }
 
 /// How many rounds a loop makes that counts from zero by ones and runs through, `for (int i = 0; i < n; ++i)`; None of

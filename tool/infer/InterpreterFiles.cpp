@@ -1,7 +1,8 @@
 //===- InterpreterFiles.cpp - Files that a program writes and reads -------===//
 //
 // The main process alone writes. Where the program also reads what it has written, the others must not be there before
-// it, nor may it write over what they still read: all wait for each other where such a file is opened.
+// it, nor may it write over what they still read: all wait for each other where such a file is opened. So they do where
+// a folder is listed that the program puts files or folders into.
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
@@ -48,6 +49,26 @@ static ir::ExprId opened(const Program &P, ir::ExprId E, bool &Writes) {
   return X.Args[0];
 }
 
+/// The folder that an expression lists, if it does.
+static ir::ExprId folderOf(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  const StringRef Type = P.Code.type(E).Name;
+  const bool Lists = X.Kind == ExprKind::Construct && Type.starts_with("std::filesystem::") &&
+                     Type.ends_with("directory_iterator") && !X.Args.empty() && X.Args[0] != None &&
+                     !StringRef(P.Code.type(X.Args[0]).Name).ends_with("directory_iterator");
+  return Lists || (X.Name == "opendir" && X.Args.size() == 1) ? X.Args[0] : None;
+}
+
+/// Whether a path leads into a folder, both as `pathsOf()` tells them.
+static bool within(StringRef Path, StringRef Folder) {
+  Path.consume_front("\"");
+  Folder.consume_front("\"");
+  Folder.consume_back("\"");
+  Folder.consume_back("/");
+  return !Folder.empty() && Path.consume_front(Folder) && !Path.empty() && StringRef("/ \"").contains(Path[0]) &&
+         Path != "\"";
+}
+
 /// What a path may be, told so that equal texts are equal paths.
 void Interpreter::pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) const {
   E = P.unconverted(E);
@@ -92,7 +113,8 @@ void Interpreter::pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) c
   Into.insert(X.Kind == ExprKind::Literal ? X.Name : spelled(E));
 }
 
-/// Where files are opened that the program both writes and reads.
+/// Where files are opened that the program both writes and reads, and folders listed or made that it lists and makes
+/// something in.
 const std::set<ir::ExprId> &Interpreter::awaitedFiles() const {
   if (Awaited)
     return *Awaited;
@@ -100,21 +122,39 @@ const std::set<ir::ExprId> &Interpreter::awaitedFiles() const {
   struct Opened {
     ir::ExprId At;
     bool Writes;
-    std::set<std::string> Paths;
+    std::set<std::string> Paths = {};
   };
-  std::vector<Opened> All;
+  std::vector<Opened> Files, Made, Listed;
+  auto Add = [&](std::vector<Opened> &To, ir::ExprId Path, Opened O) {
+    if (Path == None)
+      return;
+    pathsOf(Path, O.Paths, 6);
+    To.push_back(std::move(O));
+  };
   for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
-    Opened O{E, false, {}};
-    if (ir::ExprId Path = opened(P, E, O.Writes); Path != None) {
-      pathsOf(Path, O.Paths, 6);
-      All.push_back(std::move(O));
-    }
+    const ir::Expr &X = P.Code.Exprs[E];
+    Opened O{E, false};
+    Add(Listed, folderOf(P, E), O);
+    Add(Made, makesFolder(X.Name) && !X.Args.empty() ? X.Args[0] : None, O);
+    const ir::ExprId Path = opened(P, E, O.Writes);
+    Add(Files, Path, O);
   }
-  for (const Opened &Read : All)
-    for (const Opened &Write : All)
-      if (!Read.Writes && Write.Writes &&
-          llvm::any_of(Read.Paths, [&](const std::string &Path) { return Write.Paths.count(Path) != 0; }))
+  auto Meet = [&](const Opened &Read, const Opened &Write, auto Same) {
+    for (const std::string &From : Read.Paths)
+      if (llvm::any_of(Write.Paths, [&](const std::string &To) { return Same(To, From); }))
         Awaited->insert({Read.At, Write.At});
+  };
+  for (const Opened &Write : Files) {
+    for (const Opened &Read : Files)
+      if (Write.Writes && !Read.Writes)
+        Meet(Read, Write, std::equal_to<StringRef>());
+    for (const Opened &Folder : Listed)
+      if (Write.Writes)
+        Meet(Folder, Write, within);
+  }
+  for (const Opened &Folder : Listed)
+    for (const Opened &Inner : Made)
+      Meet(Folder, Inner, within);
   return *Awaited;
 }
 
@@ -191,6 +231,10 @@ void Interpreter::opensFile(ir::ExprId E) {
   notWhole("it reads a file that the program writes", E);
   bool Writes, Waits = false;
   ir::ExprId Path = opened(P, E, Writes);
+  if (Path == None)
+    Path = folderOf(P, E);
+  if (Path == None)
+    Path = P.Code.Exprs[E].Args[0]; // of a folder that is made
   P.forEachExpr(Path, [&](ir::ExprId Sub) { Waits |= StringRef(P.Code.Exprs[Sub].Name).ends_with("wait_for_file"); });
   if (!Recording || Divergent > 0 || Waits)
     return;

@@ -122,6 +122,25 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
   }
 }
 
+/// `std::vector<double> weights(x.size(0))`: a number for each of this rank's rows; where rows are brought together, for
+/// each of all.
+std::optional<Value> Interpreter::oneForEachRow(ir::ExprId E, const ir::Expr &X) {
+  if (X.Args.empty() || X.Args[0] == None || P.Code.type(X.Args[0]).Kind != TypeKind::Integer ||
+      !holdsNumbers(P.Code.type(E).Name))
+    return std::nullopt;
+  const Value Size = eval(X.Args[0]);
+  if (Size.Kind != Placement::Extent)
+    return std::nullopt;
+  if (taken(By.Together)) {
+    demandReplicated(X.Args[0], Size, "used as a size");
+    return Value::of(Placement::Zero, E);
+  }
+  Value Rows = Value::sharded(0, E);
+  Rows.Listed = true;
+  Rows.Rows = Size.Rows;
+  return Rows;
+}
+
 /// `threads.emplace_back(f, x)` of a `std::vector<std::thread>`.
 bool Interpreter::startsThread(const ir::Expr &X) const {
   if (X.Kind != ExprKind::Call || X.Object == None || X.Args.empty() || !isCollecting(X.Name))

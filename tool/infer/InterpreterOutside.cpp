@@ -54,7 +54,7 @@ static bool changes(StringRef Name) {
 }
 
 /// The same of making a folder, of which the caller learns whether it was there.
-static bool makesFolder(StringRef Name) {
+bool makesFolder(StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Cases("mkdir", "std::filesystem::create_directory", "std::filesystem::create_directories", true)
       .Default(false);
@@ -64,6 +64,11 @@ static bool makesFolder(StringRef Name) {
 bool ofOptions(const ir::Type &T) {
   StringRef Name = T.Name;
   return Name.contains("Options") && (Name.contains("torch::optim::") || Name.contains("torch::data::"));
+}
+
+bool ofLayer(const ir::Type &T) {
+  StringRef Name = T.Name;
+  return Name.contains("Options") && Name.contains("torch::nn::");
 }
 
 bool changesFile(StringRef Name) { return changes(Name) || makesFolder(Name); }

@@ -122,10 +122,17 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
       bool Listed = false; // `torch::tensor({{0, 0}, {0, 1}})`
       if (!X.Args.empty())
         P.forEachExpr(X.Args[0], [&](ir::ExprId Sub) { Listed |= P.Code.Exprs[Sub].Kind == ExprKind::List; });
+      std::vector<ir::ExprId> Numbers; // `torch::tensor({0.1})`, one that broadcasts
+      if (!X.Args.empty())
+        collectItems(P, X.Args[0], Numbers);
+      if (Listed && Numbers.size() == 1 && P.Code.type(Numbers[0]).number())
+        return NoRows;
       if (uint32_t Length = lengthNamed(X.Args.empty() ? Operands[0] : X.Args[0]))
         return Length;
       return !Listed && P.Code.type(Operands[0]).number() ? NoRows : ownRowsName(E);
     }
+    if (makesNumber(X))
+      return NoRows;
     for (ir::ExprId Arg : X.Args) // `randint(0, 10, {rows})`: the size, not what it draws
       if (Arg != None && StringRef(P.Code.type(Arg).Name).contains("ArrayRef<")) {
         std::vector<ir::ExprId> Size;
@@ -248,7 +255,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
   // Row by row: what has rows at all agrees on them; parameters have none, what is computed with them may. What has
   // fewer dimensions than another is broadcast along its rows.
   int Longest = -1;
-  if (X.Kind == ExprKind::Binary || (Op && (*Op == Operation::RowWise || *Op == Operation::Linear)))
+  if (meetsRowByRow(X, Op))
     for (ir::ExprId Operand : Operands)
       Longest = std::max<int>(Longest, Last[Operand].Rank);
   for (bool Trained : {false, true}) {

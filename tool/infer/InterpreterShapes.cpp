@@ -188,6 +188,17 @@ std::vector<ir::ExprId> Interpreter::spelledOut(std::vector<ir::ExprId> Given) c
   return Given;
 }
 
+/// Whether a call is given the shape of a number, `torch::zeros({})`.
+bool Interpreter::makesNumber(const ir::Expr &X) const {
+  return llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+    std::vector<ir::ExprId> Sizes;
+    if (Arg == None || !StringRef(P.Code.type(Arg).Name).starts_with("c10::ArrayRef<"))
+      return false;
+    collectItems(P, Arg, Sizes);
+    return Sizes.empty();
+  });
+}
+
 /// `T * B`
 bool Interpreter::isProduct(ir::ExprId Size) const {
   return P.Code.type(Size).Kind == TypeKind::Integer && P.Code.Exprs[madeAs(Size)].Name == "*";
@@ -454,6 +465,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
              llvm::is_contained({"arange", "range", "linspace", "logspace", "randperm"},
                                 StringRef(X.Name).rsplit("::").second)) {
     Result.setRank(1);
+  } else if (!In.InPlace && Shaped && Result.replicated() && makesNumber(X)) {
+    Result.setRank(0);
   } else if (In.InPlace) {
     if (!Shape.empty() && eval(Shape[0]).Kind == Placement::Extent)
       Rows = Shape[0];

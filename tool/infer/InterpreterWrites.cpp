@@ -254,7 +254,9 @@ void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, b
       if ((X.Writable >> I & 1) && X.Args[I] != None && P.Code.type(X.Args[I]).Kind != TypeKind::Module)
         To.push_back(X.Args[I]);
   const TypeKind Object = X.Object == None ? TypeKind::Unknown : P.Code.type(X.Object).Kind;
-  if (X.Object != None && X.Changes && !llvm::is_contained(Looks, Plain) && Object != TypeKind::Tensor &&
+  // `options.hidden_size()` gives a reference, which can be read.
+  const bool Option = X.Args.empty() && X.Object != None && ofLayer(P.Code.type(X.Object));
+  if (X.Object != None && X.Changes && !Option && !llvm::is_contained(Looks, Plain) && Object != TypeKind::Tensor &&
       Object != TypeKind::Module && Object != TypeKind::Optimizer && Object != TypeKind::Accelerator)
     To.push_back(X.Object);
   // What an algorithm writes in the step is of the rows that it reads: `std::transform(b, e, out, f)`.

@@ -233,6 +233,9 @@ void Deriver::metrics() {
     Out.add(std::move(C));
   }
   for (const auto &[E, Path] : F.Awaited) {
+    auto Holds = [&](ir::StmtId Loop) { return P.Code.Stmts[Loop].Where.contains(expr(E).Where); };
+    if (llvm::any_of(F.OnceLoops, Holds)) // the main process's alone, for which the others wait
+      continue;
     Fact A = fact("awaited-file", functionOf(E)); // a literal may be shared by instantiations
     A.Nodes["path"] = expr(Path).Where;
     Out.add(std::move(A));
