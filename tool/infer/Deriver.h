@@ -47,6 +47,7 @@ private:
   bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;
+  bool asksPlace(ir::StmtId S, ObjectId Model) const;
   bool writesParameters(ir::StmtId S, ObjectId Model) const;
   bool madeApart(ir::ExprId A, ir::ExprId B) const;
   bool preparedBehind(ir::StmtId S, ir::ExprId Moved, ir::FuncId Fn) const;

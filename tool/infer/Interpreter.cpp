@@ -322,6 +322,10 @@ Value Interpreter::eval(ir::ExprId E) {
       llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Rows; }))
     Restart |= OwnRows.insert(E).second;
   if (OwnRows.count(E) && (V.replicated() || V.amongOthers())) {
+    const bool InStep =
+        llvm::any_of(Loops, [&](const Loop &L) { return L.accumulates() || CutLoops.count(L.Statement) != 0; });
+    if (!InStep && !CutLoops.empty()) // within what the steps call, too
+      note("unknown-rows", E, V, "is cut for a training step, where something else goes through whole");
     const int8_t Rank = V.Rank;
     const bool Others = V.AllRows && changesNumber(E);
     V = Others ? Value::unknown("has other rows than the batch, of which this rank's can't be told", E)

@@ -67,8 +67,11 @@ bool Interpreter::besideRows(const Value &V, const Value &Local) const {
   return Windows.count(V.Rows) != 0 && (V.Rank != 1 || Local.Least <= 1);
 }
 
-/// Whether one counts the items of lists that one loop fills, and the other the rows of such a list's items, joined.
+/// Whether both count the rows of items, joined, of lists that one loop fills, or one such rows, and the other the items.
 bool Interpreter::joinedAlike(uint32_t A, uint32_t B) const {
+  const auto OfA = Joined.find(A), OfB = Joined.find(B);
+  if (OfA != Joined.end() && OfB != Joined.end())
+    return OfA->second == OfB->second;
   auto Of = [&](uint32_t Name, uint32_t Items) {
     auto It = Joined.find(Name);
     return It != Joined.end() && It->second == Items;

@@ -244,6 +244,34 @@ bool Deriver::writesParameters(ir::StmtId S, ObjectId Model) const {
   return Found;
 }
 
+/// Whether a statement asks where a model lies, itself or in what it gives the model to: `model->fc->weight.options()`,
+/// `model->clone()`, `Trainer trainer(model)`.
+bool Deriver::asksPlace(ir::StmtId S, ObjectId Model) const {
+  auto Asks = [&](const ir::Expr &X) {
+    const StringRef Name = StringRef(X.Name).rsplit("::").second;
+    if (X.Kind != ExprKind::Call || X.Object == None)
+      return false;
+    return P.Code.type(X.Object).Kind == TypeKind::Module
+               ? Name == "clone"
+               : llvm::is_contained({"device", "options", "clone", "is_cuda", "get_device"}, Name) &&
+                     R.ofModel(X.Object);
+  };
+  bool Found = false;
+  if (!touches(S, {Model}))
+    return false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    Found |= Asks(X);
+    const bool Given = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+      return Arg != None && R.object(Arg) == Model && P.Code.type(Arg).Kind == TypeKind::Module;
+    });
+    if (Given && (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct))
+      for (ir::FuncId Fn : P.bodies(X))
+        P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId Inner) { Found |= Asks(expr(Inner)); });
+  });
+  return Found;
+}
+
 /// Whether two names are of objects that were made one by one, whatever both are given to.
 bool Deriver::madeApart(ir::ExprId A, ir::ExprId B) const {
   auto Made = [&](ir::ExprId E) { // the variable that it was made into
@@ -336,7 +364,8 @@ void Deriver::models() {
       const std::vector<ir::StmtId> &Block = P.Code.Stmts[R.ParentOf.at(S)].Children;
       auto Next = llvm::find(Block, S);
       if (std::any_of(Next, Block.begin() + firstTraining(Block, Next - Block.begin()), [&](ir::StmtId Other) {
-            return runs(Other, R.object(Call.Object)) || writesParameters(Other, R.object(Call.Object));
+            const ObjectId Model = R.object(Call.Object);
+            return runs(Other, Model) || writesParameters(Other, Model) || asksPlace(Other, Model);
           }))
         return;
       Fact M = fact("model-move", Fn);
