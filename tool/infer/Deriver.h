@@ -128,7 +128,7 @@ private:
   bool Asks = false;
   std::vector<ir::ExprId> ChosenDevices;
   std::vector<ir::Range> Indexed; ///< numbered GPUs that no variable holds
-  std::set<ir::StmtId> Deleted; ///< moves that `prepare` takes over
+  std::set<ir::StmtId> Deleted;   ///< moves that `prepare` takes over
 };
 
 } // namespace migrate

@@ -277,7 +277,9 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   // A layer's features aren't the batch, and neither is what a table of weights is multiplied with, unless nothing else
   // is left.
   auto Meets = [](const Outcome &O) { return O.Kind == Outcome::Coupled || O.Kind == Outcome::Crossed; };
-  if (!llvm::all_of(Outcomes, Meets))
+  // (A matrix may be the batch with its features: `linalg_svd(out)`.)
+  const bool Matrix = Signatures.size() == 1 && Signatures[0].Inputs.size() == 1 && Signatures[0].Inputs[0] == ".IJ";
+  if (!Matrix && !llvm::all_of(Outcomes, Meets))
     llvm::erase_if(Outcomes, [&](const Outcome &O) {
       bool Said = O.Narrowed || O.Kind == Outcome::Crossed;
       if (!Meets(O) || !O.Assumed || (Said && !Features) || (O.Narrowed && !Layer))

@@ -611,6 +611,7 @@ private:
   ir::ExprId countIn(ir::ExprId Size, uint32_t Rows);
   bool isProduct(ir::ExprId Size) const;
   bool makesNumber(const ir::Expr &X) const;
+  bool overWhole(const ir::Expr &X);
   ir::ExprId product(llvm::ArrayRef<ir::ExprId> Shape);
   ir::ExprId cutNamed(ir::ExprId E, uint32_t Rows) const;
   ir::ExprId madeAs(ir::ExprId E) const;
@@ -695,7 +696,7 @@ private:
   std::set<ir::VarId> Elsewhere; ///< references to what isn't followed
   /// Tensors, lists of them and accessors: the tensors, or what they were made over, that they lie in.
   std::map<ir::VarId, std::set<Location>> Views;
-  std::set<ir::ExprId> GathersWithin; ///< calls within which ranks bring rows together
+  std::set<ir::ExprId> GathersWithin;                 ///< calls within which ranks bring rows together
   std::set<ir::ExprId> DroppedOfRows, DroppedOfWhole; ///< what drops out of rows, and of what every rank has whole
   std::map<ir::ExprId, std::set<std::vector<ir::ExprId>>> WholeDraws; ///< draws and losses of what every rank has, the
                                                                       ///< calls that led there
@@ -749,12 +750,12 @@ private:
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
-  mutable std::optional<std::set<ir::VarId>> Changed;  ///< variables that are assigned to, or handed to what may write
-  mutable std::optional<std::set<ir::ExprId>> Targets; ///< what stands where tensors are written
-  mutable std::optional<std::set<ir::VarId>> Hidden;   ///< variables whose address is kept where nothing follows it
-  mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
-  mutable std::optional<std::set<ir::ExprId>> Awaited; ///< what opens files that are written and read
-  mutable std::optional<std::set<std::string>> Removed;   ///< files that the program removes
+  mutable std::optional<std::set<ir::VarId>> Changed;   ///< variables that are assigned to, or handed to what may write
+  mutable std::optional<std::set<ir::ExprId>> Targets;  ///< what stands where tensors are written
+  mutable std::optional<std::set<ir::VarId>> Hidden;    ///< variables whose address is kept where nothing follows it
+  mutable std::optional<std::set<ir::VarId>> Beside;    ///< flags that are set beside the training
+  mutable std::optional<std::set<ir::ExprId>> Awaited;  ///< what opens files that are written and read
+  mutable std::optional<std::set<std::string>> Removed; ///< files that the program removes
   mutable std::map<ir::FuncId, Body> Bodies;
   std::map<ir::StmtId, std::set<ir::VarId>> Rebinds; ///< what is assigned within a branch or loop
   std::map<ir::FuncId, Value> FollowedOnce; ///< functions that are apart and write nowhere, with what they give
@@ -770,27 +771,27 @@ private:
   std::set<ir::FuncId> GatheredArguments;     ///< functions that are given all rows of a batch
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> GatheredTexts; ///< where their arguments are written
   std::set<ir::ExprId> AgreedOn;                                    ///< choices that ranks agree on where they are made
-  std::set<ir::ExprId> WholeGradients;           ///< at leaves that stay whole where their rows are shared out
-  std::set<ir::ExprId> NotThere;                 ///< choices that not all ranks come to
-  std::set<ir::ExprId> MetUnder;                 ///< recomputed conditions under which ranks meet
-  std::set<ir::FuncId> MeetsIn;                  ///< functions in which ranks meet
-  std::set<ir::FuncId> CallsItself;              ///< functions that were come to within themselves
-  std::set<ir::FuncId> ReturnsEarly;             ///< functions that a recomputed condition may leave
-  std::set<ir::FuncId> AgreesIn;                 ///< functions in which ranks agree on a choice
+  std::set<ir::ExprId> WholeGradients;                   ///< at leaves that stay whole where their rows are shared out
+  std::set<ir::ExprId> NotThere;                         ///< choices that not all ranks come to
+  std::set<ir::ExprId> MetUnder;                         ///< recomputed conditions under which ranks meet
+  std::set<ir::FuncId> MeetsIn;                          ///< functions in which ranks meet
+  std::set<ir::FuncId> CallsItself;                      ///< functions that were come to within themselves
+  std::set<ir::FuncId> ReturnsEarly;                     ///< functions that a recomputed condition may leave
+  std::set<ir::FuncId> AgreesIn;                         ///< functions in which ranks agree on a choice
   std::vector<std::pair<ir::ExprId, ir::FuncId>> AtExit; ///< what runs behind `main`, and where that is asked for
-  std::set<ir::FuncId> InThreads;                ///< functions that other threads run, too
-  std::optional<std::set<ir::FuncId>> OfLoaders; ///< functions that loaders call, as often as each has rows
-  std::set<ir::ExprId> Assigned;                 ///< right-hand sides of assignments that outlive their step
-  std::map<ir::ExprId, unsigned> Cuts;           ///< whole values of which each rank takes its rows, along a dimension
-  std::set<ir::ExprId> Turned;                   ///< of Cuts: it is known along which
-  bool Evaluates = false;                        ///< a module was last told to `eval()`, not to `train()`
+  std::set<ir::FuncId> InThreads;                        ///< functions that other threads run, too
+  std::optional<std::set<ir::FuncId>> OfLoaders;         ///< functions that loaders call, as often as each has rows
+  std::set<ir::ExprId> Assigned;                         ///< right-hand sides of assignments that outlive their step
+  std::map<ir::ExprId, unsigned> Cuts; ///< whole values of which each rank takes its rows, along a dimension
+  std::set<ir::ExprId> Turned;         ///< of Cuts: it is known along which
+  bool Evaluates = false;              ///< a module was last told to `eval()`, not to `train()`
   /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
   std::map<Location, bool> Carried;
-  std::set<ir::ExprId> ForEachRow;       ///< of Cuts: vectors that are taken to hold a number for each row
+  std::set<ir::ExprId> ForEachRow; ///< of Cuts: vectors that are taken to hold a number for each row
   std::optional<std::vector<ir::ExprId>> CouplingLayers;
-  std::set<ir::ExprId> OwnRows;          ///< whole values with the rows of the loader's batch in hand
-  std::set<ir::StmtId> CutLoops;         ///< whose steps train on them
-  std::map<std::string, uint32_t> Names; ///< of `Value::Rows`
+  std::set<ir::ExprId> OwnRows;                           ///< whole values with the rows of the loader's batch in hand
+  std::set<ir::StmtId> CutLoops;                          ///< whose steps train on them
+  std::map<std::string, uint32_t> Names;                  ///< of `Value::Rows`
   std::optional<std::map<ir::VarId, ir::StmtId>> Filling; ///< lists, and the one block that fills each
   std::map<uint32_t, int64_t> RowCounts;                  ///< by `Value::Rows`, where it is written out
   std::map<uint32_t, ir::ExprId> Lengths;                 ///< and what tells it, a number or a variable

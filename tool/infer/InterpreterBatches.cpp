@@ -273,7 +273,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   return Result;
 }
 
-/// Whether operands meet element by element, or vector by vector: `p - y`, `torch::sub(p, y)`, `cosine_similarity(p, y)`.
+/// Whether operands meet element by element, or vector by vector: `p - y`, `torch::sub(p, y)`, `cosine_similarity(p,
+/// y)`.
 bool Interpreter::meetsRowByRow(const ir::Expr &X, const Operation *Op) const {
   if (X.Kind == ExprKind::Binary)
     return true;

@@ -174,8 +174,7 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
   if (In == Filling->end() || In->second == None)
     return 0;
   ir::StmtId Loop = In->second; // of one without braces
-  if (auto Around = R.ParentOf.find(Loop);
-      P.Code.Stmts[Loop].Kind != ir::StmtKind::Loop && Around != R.ParentOf.end())
+  if (auto Around = R.ParentOf.find(Loop); P.Code.Stmts[Loop].Kind != ir::StmtKind::Loop && Around != R.ParentOf.end())
     Loop = Around->second;
   // As often as a loader's batch has rows, `while (list.size() < x.size(0))`: all of them are counted.
   bool All = false;

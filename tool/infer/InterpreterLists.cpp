@@ -122,8 +122,8 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
   }
 }
 
-/// `std::vector<double> weights(x.size(0))`: a number for each of this rank's rows; where rows are brought together, for
-/// each of all.
+/// `std::vector<double> weights(x.size(0))`: a number for each of this rank's rows; where rows are brought together,
+/// for each of all.
 std::optional<Value> Interpreter::oneForEachRow(ir::ExprId E, const ir::Expr &X) {
   if (X.Args.empty() || X.Args[0] == None || P.Code.type(X.Args[0]).Kind != TypeKind::Integer ||
       !holdsNumbers(P.Code.type(E).Name))
@@ -135,6 +135,10 @@ std::optional<Value> Interpreter::oneForEachRow(ir::ExprId E, const ir::Expr &X)
     demandReplicated(X.Args[0], Size, "used as a size");
     return Value::of(Placement::Zero, E);
   }
+  for (ir::ExprId Each : llvm::drop_begin(X.Args)) // `1.0 / n`
+    if (Each != None && numeric(Each))
+      if (const Value V = eval(Each); V.reducible())
+        demandReplicated(Each, V, "kept for each row");
   Value Rows = Value::sharded(0, E);
   Rows.Listed = true;
   Rows.Rows = Size.Rows;

@@ -46,8 +46,7 @@ Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
     return Made;
   E = P.unconverted(E);
   const bool Map = E != None && P.Code.type(E).namesTensors();
-  if (E == None || (P.Code.type(E).Kind != TypeKind::Unknown && !Map) ||
-      StringRef(P.Code.type(E).Name).ends_with("*"))
+  if (E == None || (P.Code.type(E).Kind != TypeKind::Unknown && !Map) || StringRef(P.Code.type(E).Name).ends_with("*"))
     return Found;
   std::optional<Location> L = lvalue(E);
   if (!L || ofContainer(E) || isPart(E))

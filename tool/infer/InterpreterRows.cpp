@@ -29,7 +29,8 @@ std::string Interpreter::spelled(ir::ExprId E) const {
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::Construct || X.Kind == ExprKind::List) && X.Args.size() == 1)
     return spelled(X.Args[0]);
   std::string Text = X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field ? "v" + std::to_string(X.Var) : X.Name;
-  if (X.Kind == ExprKind::This && !Frames.empty() && Frames.back().This) { // of which object, `at` of one reader or another
+  if (X.Kind == ExprKind::This && !Frames.empty() &&
+      Frames.back().This) { // of which object, `at` of one reader or another
     Text = "o" + std::to_string(Frames.back().This->Root);
     for (ir::VarId Field : Frames.back().This->Path)
       Text += "." + std::to_string(Field);
@@ -67,7 +68,8 @@ bool Interpreter::besideRows(const Value &V, const Value &Local) const {
   return Windows.count(V.Rows) != 0 && (V.Rank != 1 || Local.Least <= 1);
 }
 
-/// Whether both count the rows of items, joined, of lists that one loop fills, or one such rows, and the other the items.
+/// Whether both count the rows of items, joined, of lists that one loop fills, or one such rows, and the other the
+/// items.
 bool Interpreter::joinedAlike(uint32_t A, uint32_t B) const {
   const auto OfA = Joined.find(A), OfB = Joined.find(B);
   if (OfA != Joined.end() && OfB != Joined.end())
@@ -140,6 +142,9 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
       if (Arg != None && StringRef(P.Code.type(Arg).Name).contains("ArrayRef<")) {
         std::vector<ir::ExprId> Size;
         collectItems(P, Arg, Size);
+        if (!Size.empty() && Name == "from_blob" && !stepLoop() && overWhole(X) &&
+            (BroughtTogether.count(Size[0]) || countsRows(Size[0])))
+          return BatchRows;
         if (!Size.empty() && P.Code.type(Size[0]).Kind == TypeKind::Integer)
           return rowsNamed(Size[0]);
       }

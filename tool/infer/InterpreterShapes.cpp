@@ -199,6 +199,12 @@ bool Interpreter::makesNumber(const ir::Expr &X) const {
   });
 }
 
+/// Whether `torch::from_blob(numbers.data(), {rows})` is made over numbers that are the same on all ranks.
+bool Interpreter::overWhole(const ir::Expr &X) {
+  const std::optional<Location> L = X.Args.empty() || X.Args[0] == None ? std::nullopt : behind(X.Args[0]);
+  return L && Current.count(*L) && Current.at(*L).Kind == Placement::Replicated;
+}
+
 /// `T * B`
 bool Interpreter::isProduct(ir::ExprId Size) const {
   return P.Code.type(Size).Kind == TypeKind::Integer && P.Code.Exprs[madeAs(Size)].Name == "*";
@@ -438,7 +444,10 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
           Out.NoiseForEach[E] = Each;
         continue;
       }
-      if (V.Kind == Placement::Extent && Result.Kind != Placement::Unknown) {
+      if (V.Kind == Placement::Extent && Name == "from_blob" && overWhole(X)) { // of numbers for all rows
+        demandReplicated(Shape[I], V, "used as a shape");
+        Result.setRank(Shape.size());
+      } else if (V.Kind == Placement::Extent && Result.Kind != Placement::Unknown) {
         ++Extents;
         Result = Value::sharded(Sizes ? V.Dim : I, E);
         Result.Picked = V.Picked;

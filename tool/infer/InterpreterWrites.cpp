@@ -259,6 +259,12 @@ void Interpreter::writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, b
   if (X.Object != None && X.Changes && !Option && !llvm::is_contained(Looks, Plain) && Object != TypeKind::Tensor &&
       Object != TypeKind::Module && Object != TypeKind::Optimizer && Object != TypeKind::Accelerator)
     To.push_back(X.Object);
+  // Numbers of rows, and their order, are those of all: `std::iota(ids.begin(), ids.end(), 0)`.
+  static const char *const ByNumber[] = {"iota",        "shuffle",        "random_shuffle",
+                                         "partial_sum", "inclusive_scan", "exclusive_scan"};
+  if (Library && !X.Args.empty() && X.Args[0] != None && llvm::is_contained(ByNumber, Plain))
+    if (std::optional<Location> L = behind(X.Args[0]); L && Current.count(*L) && Current.at(*L).Listed)
+      note("row-loop", E, Current.at(*L), "numbers or orders this rank's rows (`" + X.Name + "`)");
   // What an algorithm writes in the step is of the rows that it reads: `std::transform(b, e, out, f)`.
   static const char *const InPlace[] = {"fill", "fill_n", "generate", "generate_n", "replace", "replace_if"};
   const size_t Reads = llvm::is_contained(InPlace, Plain) ? 0 : 2;

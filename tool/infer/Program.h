@@ -37,8 +37,8 @@ struct Program {
   std::vector<ir::ExprId> returned(ir::FuncId F) const;
   /// The statements of a function's body, `int main() try { … }` included.
   const std::vector<ir::StmtId> &statements(ir::FuncId F) const;
-  /// What a map of tensors keeps under a name that is written out, `batch["x"]`, `batch.at("x")`: a variable of its own,
-  /// as if the map were a struct. None of any other expression, and of names that nothing asks for.
+  /// What a map of tensors keeps under a name that is written out, `batch["x"]`, `batch.at("x")`: a variable of its
+  /// own, as if the map were a struct. None of any other expression, and of names that nothing asks for.
   ir::VarId entry(const ir::Expr &X) const;
   ir::VarId entryNamed(ir::ExprId Key) const;
   llvm::StringMap<ir::VarId> Entries; ///< by their names, of all maps
