@@ -103,6 +103,8 @@ private:
   void padsByHand(ir::FuncId Fn);
   void leavesOut(ir::FuncId Fn);
   bool countsBeyond(ir::FuncId Fn, const ir::Expr &X) const;
+  bool handsOutViews() const;
+  bool changesRows(ir::FuncId Fn, const ir::Expr &X) const;
   bool isGet(ir::FuncId Fn) const;
   std::string togetherIn(ir::FuncId Fn, const ir::Expr &X) const;
   std::string withCuts(ir::ExprId E);

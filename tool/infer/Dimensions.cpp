@@ -159,7 +159,8 @@ bool fits(const std::string &Labels, int Rank) {
   return Labels.find('.') == std::string::npos ? Rank == int(Labels.size()) : Rank + 1 >= int(Labels.size());
 }
 
-std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, ArrayRef<int> Ranks) {
+/// \param Added  the first operand is added to what the others make, and may have one row for all
+std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, ArrayRef<int> Ranks, bool Added) {
   Outcome Out;
   std::optional<Label> Batch;
   int Ellipsis = 0; // the longest `...`
@@ -212,6 +213,8 @@ std::optional<Outcome> tryRanks(const Signature &S, ArrayRef<Value> Operands, Ar
   // Whoever has the letter must be cut along it: a whole tensor has other rows there.
   for (size_t I = 0; I != Operands.size() && I != S.Inputs.size(); ++I) {
     size_t Times = llvm::count(S.Inputs[I], Batch->Letter);
+    if (Added && I == 0 && Operands[I].replicated() && Operands[I].Rows == NoRows)
+      continue;
     if (Times > 1 || (Times == 1 && Operands[I].Kind != Placement::Sharded && !Operands[I].Nothing)) {
       Out.Kind = Outcome::Crossed;
       Out.Assumed = llvm::all_of(Operands, [](const Value &V) { return V.Kind != Placement::Sharded || V.Rank < 0; });
@@ -252,7 +255,7 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   for (const Signature &S : Signatures) {
     auto Try = [&](auto &Self, size_t I) -> void {
       if (I == Operands.size()) {
-        if (std::optional<Outcome> O = tryRanks(S, Operands, Ranks)) {
+        if (std::optional<Outcome> O = tryRanks(S, Operands, Ranks, L.Affine)) {
           O->Given.assign(Ranks.begin(), Ranks.end());
           Outcomes.push_back(std::move(*O));
         }
@@ -278,7 +281,10 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   // is left.
   auto Meets = [](const Outcome &O) { return O.Kind == Outcome::Coupled || O.Kind == Outcome::Crossed; };
   // (A matrix may be the batch with its features: `linalg_svd(out)`.)
-  const bool Matrix = Signatures.size() == 1 && Signatures[0].Inputs.size() == 1 && Signatures[0].Inputs[0] == ".IJ";
+  const bool Matrix =
+      (Signatures.size() == 1 && Signatures[0].Inputs.size() == 1 && Signatures[0].Inputs[0] == ".IJ") ||
+      (StringRef(Name).ends_with("scaled_dot_product_attention") && Operands[0].Kind == Placement::Sharded &&
+       Operands[0].Dim > 0); // `attention(out.unsqueeze(0), ..)`
   if (!Matrix && !llvm::all_of(Outcomes, Meets))
     llvm::erase_if(Outcomes, [&](const Outcome &O) {
       bool Said = O.Narrowed || O.Kind == Outcome::Crossed;

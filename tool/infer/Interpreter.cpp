@@ -36,6 +36,29 @@ Findings Interpreter::run() {
   return std::move(Out);
 }
 
+/// Whether another instantiation of the template that `E` stands in has nothing brought together there:
+/// `logger << value`, of a loss and of a step's number. They are one text.
+bool Interpreter::ofOneInstantiation(ir::ExprId E, const std::string &How) const {
+  const auto In = CoercedIn.find(E);
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  if (In == CoercedIn.end() || P.Code.Functions[In->second].Pattern.empty() || X.Kind != ExprKind::Ref ||
+      !llvm::is_contained(P.Code.Functions[In->second].Params, X.Var))
+    return false;
+  const ir::Range &Text = P.Code.Exprs[E].Where;
+  auto Same = [&](ir::FuncId F) {
+    return llvm::any_of(Out.Coercions, [&](const auto &Other) {
+      const ir::Range &Where = P.Code.Exprs[Other.first].Where;
+      const auto Of = CoercedIn.find(Other.first);
+      return Of != CoercedIn.end() && Of->second == F && Other.second == How && Where.File == Text.File &&
+             Where.Begin == Text.Begin && Where.End == Text.End;
+    });
+  };
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    if (P.Code.Functions[F].Pattern == P.Code.Functions[In->second].Pattern && !Same(F))
+      return true;
+  return false;
+}
+
 /// Functions that print or compute with values of several placements take them whole, from the next run on: a metric
 /// that training and evaluation share is given all rows of a training batch.
 void Interpreter::wholeArguments() {
@@ -51,7 +74,7 @@ void Interpreter::wholeArguments() {
     });
   };
   for (const auto &[E, How] : Out.Coercions) {
-    bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0 || OfPack(E);
+    bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0 || OfPack(E) || ofOneInstantiation(E, How);
     Differs |= !keepsWhole(How) && Out.ambiguous(E, How);
     bool Apart = How != "share" && How != "mine" && OfOneRank.count(E);
     if (!Differs && !Apart)

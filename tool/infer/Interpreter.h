@@ -251,6 +251,7 @@ private:
   static bool gathers(const Value &V) {
     return V.Rank == 0 && (V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh));
   }
+  bool ofOneInstantiation(ir::ExprId E, const std::string &How) const;
   void wholeArguments();
   bool sumOfSteps(ir::ExprId E, const Value &V) const;
   bool brought(const Value &V, ir::ExprId E);
@@ -618,7 +619,8 @@ private:
   bool numbersRows(ir::ExprId E) const;
   bool picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const;
   std::optional<Value> ofEachRow(const ir::Expr &X, Value V);
-  uint32_t lengthNamed(ir::ExprId List);
+  bool allRowsCounted(ir::ExprId Count);
+  uint32_t lengthNamed(ir::ExprId List, int Hops = 4);
   bool isPoint(ir::ExprId E);
   bool assigns(ir::VarId V);
   ir::ExprId setInside(ir::VarId Param, ir::ExprId Within, const ir::Function &Fn) const;

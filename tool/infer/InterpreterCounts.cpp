@@ -132,8 +132,14 @@ bool Interpreter::picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const {
   return Items.size() > 1 && P.unconverted(Items[0]) == P.unconverted(Operand);
 }
 
+/// Whether a number is that of a loader's batch's rows, all of them where they are counted together.
+bool Interpreter::allRowsCounted(ir::ExprId Count) {
+  return !stepLoop() && P.Code.type(Count).Kind == TypeKind::Integer &&
+         (BroughtTogether.count(Count) || countsRows(Count));
+}
+
 /// A list that is filled in one place: with every other that is filled there, as long as the rounds of its loop.
-uint32_t Interpreter::lengthNamed(ir::ExprId List) {
+uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
   List = P.unconverted(List);
   const ir::Expr &X = P.Code.Exprs[List];
   // `std::vector<float>(n, 1)`
@@ -142,15 +148,21 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
            P.Code.type(Of.Args[0]).Kind == TypeKind::Integer &&
            StringRef(P.Code.type(List).Name).starts_with("std::vector<");
   };
-  // As many as a loader's batch has rows: all of them, where they are counted together.
-  auto AllRows = [&](ir::ExprId Count) {
-    return !stepLoop() && P.Code.type(Count).Kind == TypeKind::Integer &&
-           (BroughtTogether.count(Count) || countsRows(Count));
-  };
   if (Made(X))
-    return AllRows(X.Args[0]) ? BatchRows : rowsNamed(X.Args[0]);
+    return allRowsCounted(X.Args[0]) ? BatchRows : rowsNamed(X.Args[0]);
+  if (Hops == 0)
+    return 0;
+  // `draw(x.size(0))`: what the function fills
+  const std::vector<ir::ExprId> Given =
+      X.Kind == ExprKind::Call && P.callee(X) != None ? P.returned(P.callee(X)) : std::vector<ir::ExprId>();
+  if (Given.size() == 1 && P.Code.Exprs[P.unconverted(Given[0])].Kind == ExprKind::Ref)
+    return lengthNamed(Given[0], Hops - 1);
   if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
     return 0;
+  if (auto Init = R.Init.find(X.Var); Init != R.Init.end())
+    if (const ir::ExprId From = P.unconverted(Init->second);
+        P.Code.Exprs[From].Kind == ExprKind::Call && P.callee(P.Code.Exprs[From]) != None)
+      return lengthNamed(From, Hops - 1);
   if (!Filling) {
     Filling.emplace();
     for (const ir::Function &Fn : P.Code.Functions)
@@ -170,7 +182,7 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
   auto In = Filling->find(X.Var);
   if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end())
     if (const ir::Expr &Of = P.Code.Exprs[Init->second]; Made(Of))
-      return AllRows(Of.Args[0]) ? BatchRows : rowsNamed(Of.Args[0]);
+      return allRowsCounted(Of.Args[0]) ? BatchRows : rowsNamed(Of.Args[0]);
   if (In == Filling->end() || In->second == None)
     return 0;
   ir::StmtId Loop = In->second; // of one without braces
@@ -179,7 +191,7 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List) {
   // As often as a loader's batch has rows, `while (list.size() < x.size(0))`: all of them are counted.
   bool All = false;
   if (P.Code.Stmts[Loop].Kind == ir::StmtKind::Loop)
-    P.forEachExpr(P.Code.Stmts[Loop].Value, [&](ir::ExprId E) { All |= AllRows(E); });
+    P.forEachExpr(P.Code.Stmts[Loop].Value, [&](ir::ExprId E) { All |= allRowsCounted(E); });
   const ir::ExprId Rounds = All ? None : roundsOf(Loop);
   return All ? BatchRows : Rounds != None ? rowsNamed(Rounds) : named("f:" + std::to_string(In->second));
 }

@@ -32,6 +32,18 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
           Part->second.Rows == Sum->second.Rows)
         return Side;
     }
+  // `-y`, `1 - done`: of one tensor and numbers
+  if (X.Kind == ExprKind::Binary || (X.Kind == ExprKind::Unary && X.Name == "-")) {
+    std::vector<ir::ExprId> Sides;
+    for (ir::ExprId Side : X.Args)
+      if (!P.Code.type(Side).number())
+        Sides.push_back(Side);
+    auto All = Last.find(E), Side = Sides.size() == 1 ? Last.find(Sides[0]) : Last.end();
+    const bool Same = All != Last.end() && Side != Last.end() && P.Code.type(Sides[0]).Kind == TypeKind::Tensor &&
+                      Side->second.replicated() && !Side->second.Trained && Side->second.Rows > NoRows &&
+                      Side->second.Rows == All->second.Rows;
+    return Same ? Sides[0] : None;
+  }
   if (X.Kind != ExprKind::Call || StringRef(X.Name).ends_with("::forward"))
     return None;
   ir::ExprId From = X.Object;

@@ -142,8 +142,7 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
       if (Arg != None && StringRef(P.Code.type(Arg).Name).contains("ArrayRef<")) {
         std::vector<ir::ExprId> Size;
         collectItems(P, Arg, Size);
-        if (!Size.empty() && Name == "from_blob" && !stepLoop() && overWhole(X) &&
-            (BroughtTogether.count(Size[0]) || countsRows(Size[0])))
+        if (!Size.empty() && Name == "from_blob" && overWhole(X) && allRowsCounted(Size[0]))
           return BatchRows;
         if (!Size.empty() && P.Code.type(Size[0]).Kind == TypeKind::Integer)
           return rowsNamed(Size[0]);
@@ -182,6 +181,9 @@ uint32_t Interpreter::rowsOf(ir::ExprId E, const ir::Expr &X, const Operation *O
         return Exactly.count(Rows) && sameRows(First, Rows) ? First : Rows;
       Text += spelled(Operand) + ";";
     }
+    // As many as a loader's batch has, `table.slice(0, 0, x.size(0))`, counted together.
+    if ((Name == "slice" || Name == "narrow") && Items.size() > 2 && Dim(1) == 0 && allRowsCounted(Items[2]))
+      return BatchRows;
     uint32_t Window = named("p:" + Name.str() + Text);
     if (Name == "index" ? !startsAtConstant(E) : Items.size() > 1 && !Dim(1))
       Windows.insert(Window);

@@ -500,6 +500,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     drawn(E, /*Rows=*/false);
   bool Zero = X.Name == "at::zeros" || X.Name == "torch::zeros" || X.Name == "at::Tensor::Tensor" ||
               X.Name == "at::Tensor::new_zeros";
+  Zero |= (Name == "tensor" || Name == "scalar_tensor") && !In.Values.empty() && In.Exprs[0] != None &&
+          P.Code.type(In.Exprs[0]).number() && In.Values[0].Kind == Placement::Zero; // `torch::tensor(0.0)`
   if (Zero && Result.replicated())
     Result.Kind = Placement::Zero;
   bool ByRows = llvm::any_of(llvm::drop_begin(In.Values, Skip), [](const Value &V) { return V.reducible(); });

@@ -117,6 +117,12 @@ void Deriver::reading() {
         C.Texts["what"] = What;
         Out.add(std::move(C));
       }
+      if (changesRows(Fn, X)) {
+        Fact D = factAt("data-draw", "place", E);
+        D.Texts["what"] = "this changes the data set's own rows, and each rank those that it reads: in the next epoch "
+                          "it finds others changed than one process does; change a copy, `x.clone()`";
+        Out.add(std::move(D));
+      }
       if (isGet(Fn) && countsBeyond(Fn, X)) {
         Fact D = factAt("data-draw", "place", E);
         D.Texts["what"] = "ranks read their own rows, and each counts for itself what the data set changes here";
@@ -124,6 +130,55 @@ void Deriver::reading() {
       }
     });
   }
+}
+
+static bool collates(const Program &P, const ir::Function &Fn);
+
+/// The variable that a tensor written in place is a view of, through names of views.
+static ir::VarId viewOf(const Program &P, const Roles &R, ir::ExprId E, int Hops = 8) {
+  for (; E != None && Hops != 0; --Hops) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    const bool Row = X.Kind == ExprKind::Index || (X.Kind == ExprKind::Call && (isView(X.Name) || changesInPlace(X)));
+    if (X.Kind == ExprKind::Field && P.Code.Exprs[X.Object].Kind == ExprKind::This)
+      return X.Var;
+    if (X.Kind == ExprKind::Field || Row) {
+      E = X.Object;
+      continue;
+    }
+    if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.Vars[X.Var].Param || P.Code.Vars[X.Var].Field)
+      return X.Kind == ExprKind::Ref ? X.Var : None;
+    const auto Init = R.Init.find(X.Var);
+    E = Init == R.Init.end() ? None : Init->second;
+  }
+  return None;
+}
+
+/// Whether a data set hands out its own rows, `{images_[i], labels_[i]}`, as LibTorch's do that lie in memory.
+bool Deriver::handsOutViews() const {
+  bool Any = false, Views = false;
+  for (ir::FuncId Fn = 0; Fn != P.Code.Functions.size(); ++Fn) {
+    if (!isGet(Fn))
+      continue;
+    Any = true;
+    for (ir::ExprId Returned : P.returned(Fn))
+      P.forEachExpr(Returned, [&](ir::ExprId E) {
+        const ir::VarId Of = P.Code.type(E).Kind == TypeKind::Tensor ? viewOf(P, R, E) : None;
+        Views |= Of != None && P.Code.Vars[Of].Field;
+      });
+  }
+  return Views || !Any;
+}
+
+/// `input.sub_(mean)` of what a data set hands out, `images_[i].mul_(x)`: the rows are written where they lie.
+bool Deriver::changesRows(ir::FuncId Fn, const ir::Expr &X) const {
+  if (!changesInPlace(X) || changesInPlace(expr(P.unconverted(X.Object)))) // said at the first
+    return false;
+  const ir::VarId Of = viewOf(P, R, X.Object);
+  if (Of == None)
+    return false;
+  const std::vector<ir::VarId> &Params = P.Code.Functions[Fn].Params;
+  return (P.Code.Vars[Of].Field && isGet(Fn)) ||
+         (!collates(P, P.Code.Functions[Fn]) && llvm::is_contained(Params, Of) && handsOutViews());
 }
 
 /// A collation that leaves examples out: `if (!example.target.defined()) continue;`
@@ -174,15 +229,26 @@ static const char *const PadsToItsLongest =
     "each rank pads its own examples to the longest of them; a mean over all positions has another denominator, unless "
     "a mask leaves the padding out";
 
+static const char *const MeetsOwn =
+    "this meets others of each rank's own examples, not of the batch; do so with the batch's rows in the step, where "
+    "they are brought together";
+
 /// What a call in a collation makes of a batch's examples together, or nothing.
 std::string Deriver::togetherIn(ir::FuncId Fn, const ir::Expr &X) const {
   const ir::Function &Collation = P.Code.Functions[Fn];
   StringRef Name = X.Name;
   if (Name == "torch::nn::utils::rnn::pad_sequence")
     return isCollation(Collation) ? PadsToItsLongest : "";
+  // `examples[(i + 1) % examples.size()]`: another one, which may be another rank's.
+  if (X.Kind == ExprKind::Index && X.Args.size() == 1 && collates(P, Collation) &&
+      expr(P.unconverted(X.Object)).Var == Collation.Params[0] &&
+      expr(P.unconverted(X.Args[0])).Kind == ExprKind::Binary)
+    return MeetsOwn;
   if (X.Kind != ExprKind::Call || !Name.consume_front("at::") || !collates(P, Collation))
     return "";
   Name.consume_front("Tensor::");
+  if (Name == "roll" || Name == "flip" || Name == "flipud")
+    return MeetsOwn;
   static const char *const Over[] = {"mean", "std",  "var",    "sum",      "max",      "min",  "amax",
                                      "amin", "norm", "median", "std_mean", "var_mean", "prod", "softmax"};
   size_t First = X.Object == None ? 1 : 0;
