@@ -429,6 +429,7 @@ private:
   void prettyPrinted(ir::ExprId E, const ir::Expr &X);
   void ownSchedule(ir::ExprId E, const ir::Expr &X);
   void collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V);
+  void cutItems(const Value &Items, const Value &New);
   std::pair<ir::VarId, ir::ExprId> entryGiven(const ir::Expr &X, ir::ExprId Arg) const;
   Value amongItems(const ir::Type &List, const Value &Items, const Value &New, ir::ExprId Item) const;
   std::optional<Value> oneForEachRow(ir::ExprId E, const ir::Expr &X);

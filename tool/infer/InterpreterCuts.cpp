@@ -32,8 +32,8 @@ ir::ExprId Interpreter::carrier(ir::ExprId E, bool Inner, bool ThroughNames) con
           Part->second.Rows == Sum->second.Rows)
         return Side;
     }
-  // `-y`, `1 - done`: of one tensor and numbers
-  if (X.Kind == ExprKind::Binary || (X.Kind == ExprKind::Unary && X.Name == "-")) {
+  // `-y`, `1 - done`, of one tensor and numbers, in what the step calls
+  if (Inner && (X.Kind == ExprKind::Binary || (X.Kind == ExprKind::Unary && X.Name == "-"))) {
     std::vector<ir::ExprId> Sides;
     for (ir::ExprId Side : X.Args)
       if (!P.Code.type(Side).number())

@@ -45,6 +45,17 @@ Value Interpreter::amongItems(const ir::Type &List, const Value &Items, const Va
   return Items.same(New) ? New : join(Items, New);
 }
 
+/// `std::vector<torch::Tensor> parts{numbers};`, to which rows of a batch are added: what has the same rows is cut.
+void Interpreter::cutItems(const Value &Items, const Value &New) {
+  const Loop *Step = CutLoops.empty() || Items.AssignedBy == None ? nullptr : stepLoop();
+  std::vector<ir::ExprId> Whole;
+  if (Step && Items.replicated() && New.Kind == Placement::Sharded)
+    collectItems(P, Items.AssignedBy, Whole);
+  for (ir::ExprId Item : Whole)
+    if (Last.count(Item) && meansRowsOf(Item, Last[Item], New))
+      cut(cutPoint(Item, *Step), Step->Statement);
+}
+
 /// What makes an item of a list of several values that are written with it: `Entry{epoch, loss.item<double>()}`,
 /// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`. None of anything else.
 static ir::ExprId madeBy(const Program &P, ir::ExprId Item) {
@@ -117,6 +128,7 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
       if (auto Known = Current.find(Of); Known != Current.end())
         Value = join(Known->second, Value);
     }
+    cutItems(read(*L, E), V);
     write(*L, Entry != None ? V : amongItems(P.Code.type(X.Object), read(*L, E), V, Arg), Arg);
     takeFields(*L, Fields);
   }

@@ -199,7 +199,8 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
     // `group.params()`: an optimizer's, whatever class of ours it is
     if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Optimizer)
       return true;
-    if (ir::FuncId F = P.callee(X); F != None && X.Object == None) // `joined(a->parameters(), b->parameters())`
+    // `joined(a->parameters(), b->parameters())`, `net.params()` of a class that is no module
+    if (ir::FuncId F = P.callee(X); F != None && (X.Object == None || P.Code.type(X.Object).Own))
       return All(P.returned(F));
     return X.Object != None ? P.callee(X) == None && tracesToParameters(X.Object, Seen)
                             : StringRef(X.Name).starts_with("std::") && All(X.Args);
