@@ -47,6 +47,7 @@ private:
   bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;
+  bool doesWith(ir::StmtId S, ObjectId Model, bool Constructors, llvm::function_ref<bool(const ir::Expr &)> Does) const;
   bool asksPlace(ir::StmtId S, ObjectId Model) const;
   bool writesParameters(ir::StmtId S, ObjectId Model) const;
   bool madeApart(ir::ExprId A, ir::ExprId B) const;

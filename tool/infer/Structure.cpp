@@ -215,6 +215,26 @@ bool Deriver::runs(ir::StmtId S, ObjectId Model) const {
   return Found;
 }
 
+/// Whether a statement that touches a model does something, itself or in a function that it gives the model to, or in
+/// a constructor as well.
+bool Deriver::doesWith(ir::StmtId S, ObjectId Model, bool Constructors,
+                       llvm::function_ref<bool(const ir::Expr &)> Does) const {
+  bool Found = false;
+  if (!touches(S, {Model}))
+    return false;
+  P.forEachExprIn(S, [&](ir::ExprId E) {
+    const ir::Expr &X = expr(E);
+    Found |= Does(X);
+    const bool Given = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
+      return Arg != None && R.object(Arg) == Model && P.Code.type(Arg).Kind == TypeKind::Module;
+    });
+    if (Given && (X.Kind == ExprKind::Call || (Constructors && X.Kind == ExprKind::Construct)))
+      for (ir::FuncId Fn : P.bodies(X))
+        P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId Inner) { Found |= Does(expr(Inner)); });
+  });
+  return Found;
+}
+
 /// Whether a statement writes into a model's parameters, `model->weight.mul_(x)`, itself or in what it gives the model
 /// to: where they lie, and which generator draws for them, is meant as it stands.
 bool Deriver::writesParameters(ir::StmtId S, ObjectId Model) const {
@@ -228,20 +248,7 @@ bool Deriver::writesParameters(ir::StmtId S, ObjectId Model) const {
       return !X.Args.empty() && X.Args[0] != None && R.ofModel(X.Args[0]);
     return Name.ends_with("_") && Name != "requires_grad_" && X.Object != None && R.ofModel(X.Object);
   };
-  bool Found = false;
-  if (!touches(S, {Model}))
-    return false;
-  P.forEachExprIn(S, [&](ir::ExprId E) {
-    const ir::Expr &X = expr(E);
-    Found |= Writes(X);
-    const bool Given = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
-      return Arg != None && R.object(Arg) == Model && P.Code.type(Arg).Kind == TypeKind::Module;
-    });
-    if (X.Kind == ExprKind::Call && Given)
-      for (ir::FuncId Fn : P.bodies(X))
-        P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId Inner) { Found |= Writes(expr(Inner)); });
-  });
-  return Found;
+  return doesWith(S, Model, /*Constructors=*/false, Writes);
 }
 
 /// Whether a statement asks where a model lies, itself or in what it gives the model to: `model->fc->weight.options()`,
@@ -256,20 +263,7 @@ bool Deriver::asksPlace(ir::StmtId S, ObjectId Model) const {
                : llvm::is_contained({"device", "options", "clone", "is_cuda", "get_device"}, Name) &&
                      R.ofModel(X.Object);
   };
-  bool Found = false;
-  if (!touches(S, {Model}))
-    return false;
-  P.forEachExprIn(S, [&](ir::ExprId E) {
-    const ir::Expr &X = expr(E);
-    Found |= Asks(X);
-    const bool Given = llvm::any_of(X.Args, [&](ir::ExprId Arg) {
-      return Arg != None && R.object(Arg) == Model && P.Code.type(Arg).Kind == TypeKind::Module;
-    });
-    if (Given && (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct))
-      for (ir::FuncId Fn : P.bodies(X))
-        P.forEachExprIn(P.Code.Functions[Fn].Body, [&](ir::ExprId Inner) { Found |= Asks(expr(Inner)); });
-  });
-  return Found;
+  return doesWith(S, Model, /*Constructors=*/true, Asks);
 }
 
 /// Whether two names are of objects that were made one by one, whatever both are given to.
