@@ -250,6 +250,24 @@ std::optional<bool> Interpreter::flagged(const ir::Expr &X) const {
   return P.Code.Exprs[P.unconverted(Set)].Name == "true";
 }
 
+/// `action.defined()`, `!noise.has_value()`, `action.numel() == 0`: what is asked for, and whether it is that it's
+/// there.
+static std::pair<ir::ExprId, bool> asksFor(const Program &P, ir::ExprId Condition, bool Counted) {
+  const ir::Expr &X = P.Code.Exprs[Condition];
+  const llvm::StringRef Name = X.Name;
+  if (X.Kind == ExprKind::Binary && X.Args.size() == 2 && (Name == "==" || Name == "!=" || Name == ">")) {
+    const ir::Expr &Zero = P.Code.Exprs[P.unconverted(X.Args[1])];
+    if (Zero.Kind != ExprKind::Literal || Zero.Name != "0")
+      return {None, false};
+    return {asksFor(P, P.unconverted(X.Args[0]), /*Counted=*/true).first, Name != "=="};
+  }
+  if (X.Kind != ExprKind::Call || X.Object == None)
+    return {None, false};
+  const bool Asks =
+      Name.ends_with("::numel") || (!Counted && (Name.ends_with("::defined") || Name.ends_with("::has_value")));
+  return {Asks ? P.unconverted(X.Object) : None, true};
+}
+
 /// Whether a parameter was given something: `if (!action.defined()) action = …` of a function that samples for some
 /// callers and looks at what others have sampled. None where that isn't known.
 std::optional<bool> Interpreter::given(ir::ExprId Condition) {
@@ -263,12 +281,12 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
     return Counted;
   if (const std::optional<bool> Flag = flagged(X))
     return Flag;
-  if (X.Kind != ExprKind::Call || X.Object == None ||
-      (!llvm::StringRef(X.Name).ends_with("::defined") && !llvm::StringRef(X.Name).ends_with("::has_value")))
+  const auto [Asked, IfThere] = asksFor(P, Condition, /*Counted=*/false);
+  if (Asked == None)
     return std::nullopt;
-  const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+  const ir::Expr &Of = P.Code.Exprs[Asked];
   if (Of.Kind != ExprKind::Ref || Of.Var == None || !P.Code.Vars[Of.Var].Param ||
-      !llvm::StringRef(P.Code.type(P.unconverted(X.Object)).Name).contains("at::Tensor"))
+      !llvm::StringRef(P.Code.type(Asked).Name).contains("at::Tensor"))
     return std::nullopt;
   const ir::Function &Fn = P.Code.Functions[Frames.back().Function];
   const size_t I = llvm::find(Fn.Params, Of.Var) - Fn.Params.begin();
@@ -276,10 +294,16 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
     return std::nullopt;
   // A gradient may not be there.
   const bool Gradient = llvm::StringRef(P.Code.Exprs[P.unconverted(Frames.back().Args[I])].Name).contains("grad");
-  const Value V = eval(X.Object);
+  const Value V = eval(Asked);
   if (V.Nothing)
-    return false;
-  return V.MayLack || Gradient || V.Kind == Placement::Unknown ? std::nullopt : std::optional(true);
+    return !IfThere;
+  if (V.MayLack || Gradient || V.Kind == Placement::Unknown)
+    return std::nullopt;
+  // A whole that isn't known to be rows of something may have none, and what a mask has picked, too.
+  const bool Counts = X.Kind == ExprKind::Binary || llvm::StringRef(X.Name).ends_with("::numel");
+  if (Counts && (V.Picked || (V.Kind != Placement::Sharded && V.Rows <= NoRows)))
+    return std::nullopt;
+  return IfThere;
 }
 
 /// `isnan(x).sum()`, of which one rank's will do.
@@ -373,15 +397,15 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     if (!comparesMeans(S.Value))
       return;
   }
+  if (const std::optional<bool> Known = given(S.Value)) {
+    exec(*Known ? Then : Else);
+    return;
+  }
   Value C = eval(S.Value);
   if (C.outside() && asksForNull(P, S.Value))
     C.Equal = Strength::Exact;
   if (C.Kind == Placement::Unknown && gatheredIn(S.Value))
     C = computedOfAll(S.Value);
-  if (const std::optional<bool> Known = given(S.Value)) {
-    exec(*Known ? Then : Else);
-    return;
-  }
   // Ranks meet under it, or train: where the main process writes a file, and where it can't, the others write nowhere.
   const bool Written = C.replicated() && asksOutput(S.Value);
   if (Written && (MetUnder.count(S.Value) || R.reachesBackward(Id)))
