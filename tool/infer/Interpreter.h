@@ -429,6 +429,7 @@ private:
   void prettyPrinted(ir::ExprId E, const ir::Expr &X);
   void ownSchedule(ir::ExprId E, const ir::Expr &X);
   void collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V);
+  Value amongLosses(const Location &L, const Value &Items, const Value &New, ir::ExprId Item);
   void cutItems(const Value &Items, const Value &New);
   std::pair<ir::VarId, ir::ExprId> entryGiven(const ir::Expr &X, ir::ExprId Arg) const;
   Value amongItems(const ir::Type &List, const Value &Items, const Value &New, ir::ExprId Item) const;
@@ -805,6 +806,7 @@ private:
   std::set<uint32_t> Filled;                     ///< of `Value::Rows`: of all that one call filled or gave
   std::set<ir::ExprId> Fills;                    ///< arguments that a call without a body fills with a batch
   std::map<ir::StmtId, Evidence> RowLoops;       ///< over rows of a training batch, that are no folds, and why
+  std::set<Location> SharedItems;                ///< lists of losses that are means and parts of sums
   std::set<Location> EachStep;                   ///< accumulators of parts and of wholes: no part of theirs can wait
   std::set<ir::VarId> OutsideStreams;            ///< streams that a clock or the like was written to
   std::set<ir::ExprId> KeptRows;                 ///< rows that are written to a part of what outlives the step

@@ -45,6 +45,27 @@ Value Interpreter::amongItems(const ir::Type &List, const Value &Items, const Va
   return Items.same(New) ? New : join(Items, New);
 }
 
+/// `losses.push_back(loss)`: in a list that means and parts of sums are put into, each is taken as this rank's part, as
+/// in a sum of them. What of this is known when the first comes is known from the next run on.
+Value Interpreter::amongLosses(const Location &L, const Value &Items, const Value &New, ir::ExprId Item) {
+  auto Part = [](const Value &V) { return V.Kind == Placement::Partial && V.Fresh; };
+  auto Other = [](const Value &V) {
+    return V.Kind == Placement::Mean || (V.Kind == Placement::Replicated && V.Trained && V.Rank == 0);
+  };
+  if (P.Code.type(Item).Kind != TypeKind::Tensor)
+    return New;
+  if ((Part(Items) && Other(New)) || (Other(Items) && Part(New)))
+    Restart |= SharedItems.insert(L).second;
+  if (!SharedItems.count(L) || !Other(New) || !coerce(Item, "share", New))
+    return New;
+  Value V = Value::partial(true, Item);
+  V.Rank = New.Rank;
+  V.Rows = New.Rows;
+  V.Trained = New.Trained;
+  V.Noisy = New.Noisy;
+  return V;
+}
+
 /// `std::vector<torch::Tensor> parts{numbers};`, to which rows of a batch are added: what has the same rows is cut.
 void Interpreter::cutItems(const Value &Items, const Value &New) {
   const Loop *Step = CutLoops.empty() || Items.AssignedBy == None ? nullptr : stepLoop();
@@ -129,6 +150,8 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
         Value = join(Known->second, Value);
     }
     cutItems(read(*L, E), V);
+    if (!Outlives && Entry == None)
+      V = amongLosses(*L, read(*L, E), V, Arg);
     write(*L, Entry != None ? V : amongItems(P.Code.type(X.Object), read(*L, E), V, Arg), Arg);
     takeFields(*L, Fields);
   }
