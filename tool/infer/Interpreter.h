@@ -452,6 +452,7 @@ private:
   bool withinTensor(ir::ExprId E) const;
   void keepCopies(ir::StmtId Id);
   bool takesOwn(ir::ExprId E, const Value &Into);
+  bool keepsLaws(ir::ExprId From, int Hops);
   bool keepsRows(ir::ExprId From, const Value &V);
   bool intoWhole(ir::ExprId E, ir::ExprId Target);
   bool keepsInPart(ir::ExprId To, ir::ExprId From, const Value &V);

@@ -101,7 +101,7 @@ bool Interpreter::shapedBefore(ir::ExprId E, int Hops) const {
 
 /// Whether a shape for rows, `{-1, 2, 4}`, takes several rows of `E` for each.
 bool Interpreter::joinsRows(ir::ExprId E, const Value &Of, const std::vector<ir::ExprId> &Shape) {
-  if (E == None || Of.Rank != 2 || Of.Dim != 0 || Shape.size() < 2 || integer(Shape[0]) != -1)
+  if (E == None || (Of.Rank >= 0 && Of.Rank != 2) || Of.Dim != 0 || Shape.size() < 2 || integer(Shape[0]) != -1)
     return false;
   int64_t Each = 1;
   for (ir::ExprId Size : llvm::drop_begin(Shape)) {
@@ -111,7 +111,12 @@ bool Interpreter::joinsRows(ir::ExprId E, const Value &Of, const std::vector<ir:
     Each *= *N;
   }
   const std::optional<int64_t> Features = featuresOf(E, 6);
-  return Features && Each > *Features && !shapedBefore(E, 4);
+  const bool Joins = Features && Each > *Features && !shapedBefore(E, 4);
+  if (Joins && Of.Rank < 0)
+    note("assumed-ranks", E, Of,
+         "has " + std::to_string(*Features) + " features, gets a shape of " + std::to_string(Each) +
+             " numbers for each row, and is taken to have a dimension between; make sure of that");
+  return Joins && Of.Rank == 2;
 }
 
 } // namespace migrate

@@ -15,9 +15,41 @@ void Interpreter::intoModel(ir::ExprId From, const Value &V) {
   ++Meetings; // in what they train
   if (V.reducible() || V.Kind == Placement::Own)
     demandReplicated(From, V, "written to what is trained");
-  else if (!V.replicated() && !keepsRows(From, V))
+  else if (!V.replicated() && !keepsRows(From, V) && !(V.Kind == Placement::Unknown && keepsLaws(From, 4)))
     note("divergent-training", From, V,
          "writes to what is trained a value that " + (V.Why.empty() ? "holds this rank's rows" : V.Why));
+}
+
+/// `scale.copy_(1 / x.std(0))`, with no graph: what has the rows that it is computed from along the batch, all of it,
+/// is brought together, from the next run on.
+bool Interpreter::keepsLaws(ir::ExprId From, int Hops) {
+  if (From == None || Hops == 0 || NoGrads == 0)
+    return false;
+  bool Any = false, All = true;
+  P.forEachExpr(From, [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    const auto Found = Last.find(Sub);
+    if (Found == Last.end() || Found->second.Kind != Placement::Unknown || P.Code.type(Sub).Kind != TypeKind::Tensor)
+      return;
+    if (X.Kind == ExprKind::Ref) {
+      const ir::ExprId Made = madeAs(Sub);
+      const bool Kept = Made != Sub && keepsLaws(Made, Hops - 1);
+      Any |= Kept;
+      All &= Kept;
+      return;
+    }
+    const std::vector<ir::ExprId> Operands = X.Kind == ExprKind::Call ? operandsOf(X) : X.Args;
+    for (ir::ExprId Operand : Operands)
+      if (auto Of = Operand == None ? Last.end() : Last.find(Operand); Of != Last.end()) {
+        const Value &Rows = Of->second;
+        if (Rows.Kind != Placement::Sharded)
+          continue;
+        const bool Kept = keepsRows(Operand, Rows);
+        Any |= Kept;
+        All &= Kept;
+      }
+  });
+  return Any && All;
 }
 
 /// Has rows that outlive their step brought together, from the next run on: every rank keeps all of them.
