@@ -628,6 +628,7 @@ private:
   bool assigns(ir::VarId V);
   ir::ExprId setInside(ir::VarId Param, ir::ExprId Within, const ir::Function &Fn) const;
   ir::ExprId pointsAhead(const ir::Expr &X, const Loop &Step) const;
+  bool alsoEvaluates(ir::FuncId F) const;
   bool inStep(ir::ExprId E, const Loop &Step) const;
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)

@@ -203,6 +203,15 @@ ir::ExprId Interpreter::pointsAhead(const ir::Expr &X, const Loop &Step) const {
   return inStep(Made->second, Step) || !P.Code.Exprs[Made->second].Where.Editable ? None : Made->second;
 }
 
+/// Whether a template, of which the function is an instantiation that trains, has others that don't: its text is
+/// theirs, too, and a cut in it would be in all of them.
+bool Interpreter::alsoEvaluates(ir::FuncId F) const {
+  const std::string &Pattern = P.Code.Functions[F].Pattern;
+  return !Pattern.empty() && llvm::any_of(P.Code.Functions, [&](const ir::Function &Fn) {
+    return Fn.Pattern == Pattern && Fn.Body != None && !R.reachesBackward(Fn.Body);
+  });
+}
+
 /// Whether an expression stands in the step, or in a function that it runs now.
 bool Interpreter::inStep(ir::ExprId E, const Loop &Step) const {
   const ir::Range &Where = P.Code.Exprs[E].Where;
@@ -294,6 +303,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
         E = From;
         continue;
       }
+      if (alsoEvaluates(Frames[At - 1].Function)) // `for_batches(data, 8, [&](torch::Tensor x) { … })`
+        break;
       if (T.Reference && !T.Const && Frames[At].Args[I] != Bound) {
         Within = E;
         Bound = Frames[At].Args[I];
