@@ -112,6 +112,7 @@ std::optional<Value> Interpreter::picksAstray(ir::ExprId E, const ir::Expr &X, c
   case Operation::Update:
   case Operation::Contract:
   case Operation::Sum:
+  case Operation::Count: // of none, all are zero
   case Operation::Mean:
   case Operation::AlongDim:
   case Operation::Windows:
