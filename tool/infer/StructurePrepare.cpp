@@ -195,7 +195,8 @@ bool Deriver::canBeNamed(ir::ExprId E, ir::StmtId At) const {
     const auto Declared = V == None ? R.DeclarationOf.end() : R.DeclarationOf.find(V);
     if (Declared != R.DeclarationOf.end() && R.FunctionOf.count(At) && R.FunctionOf.count(Declared->second) &&
         R.FunctionOf.at(At) == R.FunctionOf.at(Declared->second) && !P.Code.Vars[V].Global) {
-      const ir::StmtId Scope = blockOf(Declared->second);
+      const bool Item = P.Code.Stmts[Declared->second].Kind == StmtKind::RangeFor;
+      const ir::StmtId Scope = Item ? Declared->second : blockOf(Declared->second);
       There &= Scope == None || Around(Scope);
     }
     if (StringRef(expr(Sub).Name).ends_with("::back"))
