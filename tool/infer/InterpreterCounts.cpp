@@ -159,6 +159,10 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
     return lengthNamed(Given[0], Hops - 1);
   if (X.Kind != ExprKind::Ref || X.Var == None || P.Code.type(List).Kind != TypeKind::Container)
     return 0;
+  // `column(weights)`: what the function was given
+  const std::vector<ir::VarId> &Params = P.Code.Functions[Frames.back().Function].Params;
+  if (const size_t I = llvm::find(Params, X.Var) - Params.begin(); I < Params.size() && I < Frames.back().Args.size())
+    return Frames.back().Args[I] == None ? 0 : lengthNamed(Frames.back().Args[I], Hops - 1);
   if (auto Init = R.Init.find(X.Var); Init != R.Init.end())
     if (const ir::ExprId From = P.unconverted(Init->second);
         P.Code.Exprs[From].Kind == ExprKind::Call && P.callee(P.Code.Exprs[From]) != None)
