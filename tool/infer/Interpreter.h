@@ -263,7 +263,8 @@ private:
   bool changesNumber(ir::ExprId E) const;
   bool gatheredNumber(ir::ExprId E, const Value &V);
   static Value computedOfAll(ir::ExprId E);
-  bool gatheredIn(ir::ExprId Condition);
+  bool canGatherIn(ir::ExprId E) const;
+  bool gatheredIn(ir::ExprId E);
   bool gathersInstead(const std::string &Finding);
   bool broughtAhead(ir::ExprId E);
   bool coerce(ir::ExprId E, const std::string &How, const Value &V);

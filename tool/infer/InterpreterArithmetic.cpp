@@ -391,7 +391,7 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
   }
   if (Addend.Kind == Placement::Unknown) { // `spread += out.std().item<double>()`: that of all rows
     const bool Whole = Cur.replicated() || Cur.Kind == Placement::Zero;
-    return Whole && gatheredNumber(AddendExpr, Addend) ? computedOfAll(E) : Addend;
+    return Whole && AddendExpr != None && gatheredIn(AddendExpr) ? computedOfAll(E) : Addend;
   }
   return Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
 }
@@ -463,7 +463,7 @@ Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {
       return store(E, LE, RE, V);
     }
     Value V = eval(RE);
-    if (L && outer(*L) && gatheredNumber(RE, V)) // `last = out.std().item<double>()`
+    if (L && outer(*L) && V.Kind == Placement::Unknown && gatheredIn(RE)) // `last = out.std().item<double>()`
       V = computedOfAll(RE);
     return store(E, LE, RE, V);
   }

@@ -133,16 +133,38 @@ Value Interpreter::computedOfAll(ir::ExprId E) {
   return V;
 }
 
-/// `out.std().item<double>() < 0.01 && epoch > 3`: brings together what a condition looks at, if all of it that differs
-/// can be.
-bool Interpreter::gatheredIn(ir::ExprId Condition) {
-  const ir::Expr &X = P.Code.Exprs[Condition = P.unconverted(Condition)];
-  auto It = Last.find(Condition);
-  if (It == Last.end() || It->second.replicated())
-    return It != Last.end();
-  if ((X.Kind == ExprKind::Binary || (X.Kind == ExprKind::Unary && X.Name == "!")) && numeric(Condition))
-    return llvm::all_of(X.Args, [&](ir::ExprId Side) { return gatheredIn(Side); });
-  return gatheredNumber(Condition, It->second);
+/// Whether what differs in a number can be brought together: `out.std().item<double>() < 0.01 && epoch > 3`,
+/// `1 - error.var().item<double>() / y.var().item<double>()`.
+bool Interpreter::canGatherIn(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+  const auto It = Last.find(E);
+  if (It == Last.end())
+    return X.Kind == ExprKind::Literal;
+  if (It->second.replicated())
+    return true;
+  if (!numeric(E))
+    return false;
+  if (X.Kind == ExprKind::Binary || X.Kind == ExprKind::Unary)
+    return llvm::all_of(X.Args, [&](ir::ExprId Side) { return canGatherIn(Side); });
+  const ir::ExprId Rows = It->second.Kind == Placement::Unknown ? rowsBehind(E) : None;
+  return It->second.reducible() || (Rows != None && gatherable(Rows, Last.at(Rows)));
+}
+
+/// Brings together what differs in a number, if all of it can be.
+bool Interpreter::gatheredIn(ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+  const auto It = Last.find(E);
+  if (!canGatherIn(E) || It == Last.end() || It->second.replicated())
+    return It != Last.end() && It->second.replicated();
+  if ((X.Kind == ExprKind::Binary || X.Kind == ExprKind::Unary) && It->second.Kind == Placement::Unknown) {
+    for (ir::ExprId Side : X.Args)
+      if (P.Code.Exprs[P.unconverted(Side)].Kind != ExprKind::Literal && !gatheredIn(Side))
+        return false;
+    return true;
+  }
+  return It->second.reducible()
+             ? demandReplicated(E, It->second, "used beside what is computed of all rows").replicated()
+             : gatheredNumber(E, It->second);
 }
 
 /// What a function finds no way to do with a rank's rows (writing a picture of them) it can do with all of them, if it

@@ -133,7 +133,7 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
       V = demandReplicated(Arg, V, "collected over the steps");
     else if (V.reducible()) // `losses.push_back(loss.detach())`
       V = nonLinear(V, Arg, "collected over the steps");
-    else if (gatheredNumber(Arg, V)) // `push_back(x.std().item<float>())`
+    else if (V.Kind == Placement::Unknown && gatheredIn(Arg)) // `push_back(x.std().item<float>())`
       V = computedOfAll(Arg);
     else if (kept(Arg, V)) // `predictions.push_back(output.argmax(1))`
       V = Value::of(Placement::Replicated, Arg);
