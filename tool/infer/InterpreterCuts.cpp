@@ -303,7 +303,8 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
         E = From;
         continue;
       }
-      if (alsoEvaluates(Frames[At - 1].Function)) // `for_batches(data, 8, [&](torch::Tensor x) { … })`
+      if (Fn.Parent != None &&
+          alsoEvaluates(Frames[At - 1].Function)) // `for_batches(data, 8, [&](torch::Tensor x) { … })`
         break;
       if (T.Reference && !T.Const && Frames[At].Args[I] != Bound) {
         Within = E;
