@@ -207,9 +207,10 @@ ir::ExprId Interpreter::pointsAhead(const ir::Expr &X, const Loop &Step) const {
 /// theirs, too, and a cut in it would be in all of them.
 bool Interpreter::alsoEvaluates(ir::FuncId F) const {
   const std::string &Pattern = P.Code.Functions[F].Pattern;
-  return !Pattern.empty() && llvm::any_of(P.Code.Functions, [&](const ir::Function &Fn) {
-    return Fn.Pattern == Pattern && Fn.Body != None && !R.reachesBackward(Fn.Body);
-  });
+  return !Pattern.empty() && R.reachesBackward(P.Code.Functions[F].Body) &&
+         llvm::any_of(P.Code.Functions, [&](const ir::Function &Fn) {
+           return Fn.Pattern == Pattern && Fn.Body != None && !R.reachesBackward(Fn.Body);
+         });
 }
 
 /// Whether an expression stands in the step, or in a function that it runs now.
