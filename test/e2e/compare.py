@@ -13,7 +13,7 @@ Run it with $ACCELERATE_MIGRATE_VENV/bin/python: saved weights are read by its t
 
 examples.json tells of each folder:
   tolerance   relative, of numbers and weights on ranks (--tolerance overrides it; 1e-4)
-  cmake       options of the first configuration; here: Clang without optimisation, which builds in a third of the time
+  cmake       options of the first configuration; mostly Clang without optimisation, which builds in a third of the time
   programs    by name (the target's):
     verdict   the tool's; "migrated" if it isn't there. Only migrated programs are built and run.
     findings  what the tool finds in the program's sources, "CODE file", each once; [] if it isn't there

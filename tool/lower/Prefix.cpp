@@ -172,23 +172,36 @@ bool failedLately(const std::string &Marker) {
          std::chrono::system_clock::now() - Status.getLastModificationTime() < std::chrono::hours(1);
 }
 
-/// The cache keeps those used last: each is some 90 MB.
+/// The cache keeps those used last: each of LibTorch is some 90 MB. What a run that was killed has begun goes too.
 void prune(StringRef Dir) {
-  constexpr size_t Kept = 6;
-  std::vector<std::pair<sys::TimePoint<>, std::string>> Found;
+  constexpr uint64_t Room = uint64_t(1) << 30;
+  struct Kept {
+    sys::TimePoint<> Used;
+    std::string Path;
+    uint64_t Size;
+  };
+  std::vector<Kept> Found;
   std::error_code EC;
-  for (fs::directory_iterator It(Dir, EC), End; !EC && It != End; It.increment(EC))
-    if (StringRef(It->path()).ends_with(".pch"))
-      if (auto Status = It->status())
-        Found.emplace_back(Status->getLastAccessedTime(), It->path());
-  llvm::sort(Found);
-  for (fs::directory_iterator It(Dir, EC), End; !EC && It != End; It.increment(EC))
-    if (StringRef(It->path()).ends_with(".failed") && !failedLately(It->path()))
-      fs::remove(It->path());
-  for (size_t I = 0; I + Kept < Found.size(); ++I) {
-    fs::remove(Found[I].second);
-    fs::remove(StringRef(Found[I].second).drop_back(4) + ".h");
+  for (fs::directory_iterator It(Dir, EC), End; !EC && It != End; It.increment(EC)) {
+    StringRef Path = It->path();
+    auto Status = It->status();
+    if (!Status)
+      continue;
+    if (Path.ends_with(".pch"))
+      Found.push_back({Status->getLastAccessedTime(), Path.str(), Status->getSize()});
+    else if (Path.ends_with(".failed") ? !failedLately(Path.str())
+                                       : Path.ends_with(".tmp") && std::chrono::system_clock::now() -
+                                                                           Status->getLastModificationTime() >
+                                                                       std::chrono::hours(1))
+      fs::remove(Path);
   }
+  llvm::sort(Found, [](const Kept &A, const Kept &B) { return A.Used > B.Used; });
+  uint64_t Size = 0;
+  for (const Kept &One : Found)
+    if ((Size += One.Size) > Room) {
+      fs::remove(One.Path);
+      fs::remove(StringRef(One.Path).drop_back(4) + ".h");
+    }
 }
 
 void writeFile(const std::string &Path, StringRef Text, std::error_code &EC) {
