@@ -42,7 +42,10 @@ class Accelerator {
   torch::Device device(torch::Device original) const;
   int64_t process_index() const;
   int64_t num_processes() const;
+  int64_t local_process_index() const;
   bool is_main_process() const;
+  bool is_local_main_process() const;
+  bool is_last_process() const;
 
   template <typename... Args>
   void prepare(Args&&... args) const;
