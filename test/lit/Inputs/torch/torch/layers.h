@@ -4,7 +4,6 @@
 
 #include <string>
 #include <tuple>
-#include <variant>
 #include <vector>
 
 #include <torch/module.h>
@@ -13,8 +12,8 @@ namespace torch {
 namespace nn {
 
 namespace init {
-using NonlinearityType = std::variant<enumtype::kReLU, enumtype::kLeakyReLU, enumtype::kTanh>;
-using FanModeType = std::variant<enumtype::kFanIn, enumtype::kFanOut>;
+using NonlinearityType = torch::detail::Variant<enumtype::kReLU, enumtype::kLeakyReLU, enumtype::kTanh>;
+using FanModeType = torch::detail::Variant<enumtype::kFanIn, enumtype::kFanOut>;
 Tensor constant_(Tensor tensor, Scalar value);
 Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
 Tensor ones_(Tensor tensor);
@@ -74,10 +73,10 @@ class FlattenImpl : public Cloneable<FlattenImpl> {
 TORCH_MODULE(Flatten);
 
 namespace detail {
-typedef std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>
+typedef torch::detail::Variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>
     conv_padding_mode_t;
 template <size_t D>
-using conv_padding_t = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
+using conv_padding_t = torch::detail::Variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
 template <size_t D>
 struct ConvNdOptions {
   using padding_t = conv_padding_t<D>;
@@ -386,7 +385,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
 };
 TORCH_MODULE(MultiheadAttention);
 
-using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
+using activation_t = torch::detail::Variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
 struct TransformerEncoderLayerOptions {
   TransformerEncoderLayerOptions(int64_t d_model, int64_t nhead);
   TORCH_ARG(int64_t, d_model);
@@ -441,7 +440,7 @@ class Embedding : public torch::nn::ModuleHolder<EmbeddingImpl> {
   using torch::nn::ModuleHolder<EmbeddingImpl>::ModuleHolder;
 };
 
-typedef std::variant<enumtype::kSum, enumtype::kMean, enumtype::kMax> EmbeddingBagMode;
+typedef torch::detail::Variant<enumtype::kSum, enumtype::kMean, enumtype::kMax> EmbeddingBagMode;
 struct EmbeddingBagOptions {
   EmbeddingBagOptions(int64_t num_embeddings, int64_t embedding_dim);
   TORCH_ARG(int64_t, num_embeddings);
@@ -532,7 +531,7 @@ class RNNCellImplBase : public torch::nn::Cloneable<Derived> {
 }  // namespace detail
 
 struct RNNOptions {
-  typedef std::variant<enumtype::kTanh, enumtype::kReLU> nonlinearity_t;
+  typedef torch::detail::Variant<enumtype::kTanh, enumtype::kReLU> nonlinearity_t;
   RNNOptions(int64_t input_size, int64_t hidden_size);
   TORCH_ARG(int64_t, input_size);
   TORCH_ARG(int64_t, hidden_size);
@@ -695,7 +694,8 @@ struct NormalizeFuncOptions {
   TORCH_ARG(std::optional<Tensor>, out) = std::nullopt;
 };
 struct PadFuncOptions {
-  typedef std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular> mode_t;
+  typedef torch::detail::Variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>
+      mode_t;
   PadFuncOptions(std::vector<int64_t> pad);
   TORCH_ARG(std::vector<int64_t>, pad);
   TORCH_ARG(mode_t, mode) = torch::kConstant;

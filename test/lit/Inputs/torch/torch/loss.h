@@ -2,15 +2,13 @@
 
 // Losses: their options, modules and functional forms.
 
-#include <variant>
-
 #include <torch/layers.h>
 
 namespace torch {
 namespace nn {
 
 struct L1LossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   L1LossOptions() = default;
   L1LossOptions(torch::enumtype::kNone reduction) : reduction_(torch::kNone) {}
   L1LossOptions(torch::enumtype::kMean reduction) : reduction_(torch::kMean) {}
@@ -27,7 +25,7 @@ struct L1LossImpl : public Cloneable<L1LossImpl> {
 TORCH_MODULE(L1Loss);
 
 struct MSELossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   MSELossOptions() = default;
   MSELossOptions(torch::enumtype::kNone reduction) : reduction_(torch::kNone) {}
   MSELossOptions(torch::enumtype::kMean reduction) : reduction_(torch::kMean) {}
@@ -44,7 +42,7 @@ struct MSELossImpl : public Cloneable<MSELossImpl> {
 TORCH_MODULE(MSELoss);
 
 struct SmoothL1LossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   SmoothL1LossOptions() = default;
   SmoothL1LossOptions(torch::enumtype::kNone reduction) : reduction_(torch::kNone) {}
   SmoothL1LossOptions(torch::enumtype::kMean reduction) : reduction_(torch::kMean) {}
@@ -62,7 +60,7 @@ struct SmoothL1LossImpl : public Cloneable<SmoothL1LossImpl> {
 TORCH_MODULE(SmoothL1Loss);
 
 struct HuberLossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   HuberLossOptions() = default;
   HuberLossOptions(torch::enumtype::kNone reduction) : reduction_(torch::kNone) {}
   HuberLossOptions(torch::enumtype::kMean reduction) : reduction_(torch::kMean) {}
@@ -80,7 +78,7 @@ struct HuberLossImpl : public Cloneable<HuberLossImpl> {
 TORCH_MODULE(HuberLoss);
 
 struct BCELossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   TORCH_ARG(Tensor, weight);
   TORCH_ARG(reduction_t, reduction) = torch::kMean;
 };
@@ -94,7 +92,7 @@ struct BCELossImpl : public Cloneable<BCELossImpl> {
 TORCH_MODULE(BCELoss);
 
 struct BCEWithLogitsLossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   TORCH_ARG(Tensor, weight);
   TORCH_ARG(reduction_t, reduction) = torch::kMean;
   TORCH_ARG(Tensor, pos_weight);
@@ -111,7 +109,7 @@ struct BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> {
 TORCH_MODULE(BCEWithLogitsLoss);
 
 struct NLLLossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   TORCH_ARG(Tensor, weight);
   TORCH_ARG(int64_t, ignore_index) = -100;
   TORCH_ARG(reduction_t, reduction) = torch::kMean;
@@ -127,7 +125,7 @@ struct NLLLossImpl : public Cloneable<NLLLossImpl> {
 TORCH_MODULE(NLLLoss);
 
 struct CrossEntropyLossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   TORCH_ARG(Tensor, weight);
   TORCH_ARG(int64_t, ignore_index) = -100;
   TORCH_ARG(reduction_t, reduction) = torch::kMean;
@@ -144,7 +142,7 @@ struct CrossEntropyLossImpl : public Cloneable<CrossEntropyLossImpl> {
 TORCH_MODULE(CrossEntropyLoss);
 
 struct TripletMarginLossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   TORCH_ARG(double, margin) = 1.0;
   TORCH_ARG(double, p) = 2.0;
   TORCH_ARG(double, eps) = 1e-6;
@@ -161,7 +159,7 @@ struct TripletMarginLossImpl : public Cloneable<TripletMarginLossImpl> {
 TORCH_MODULE(TripletMarginLoss);
 
 struct CTCLossOptions {
-  typedef std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
+  typedef torch::detail::Variant<enumtype::kNone, enumtype::kMean, enumtype::kSum> reduction_t;
   TORCH_ARG(int64_t, blank) = 0;
   TORCH_ARG(reduction_t, reduction) = torch::kMean;
   TORCH_ARG(bool, zero_infinity) = false;
