@@ -1,5 +1,6 @@
 """The inputs that mutate.py mutates: what they are made of, and what is run on them."""
 
+import glob
 import json
 import os
 import re
@@ -57,12 +58,12 @@ class Case:
             targets = ["rules/" + rng.choice(["operations.yaml"] + sorted(rules)) for _ in range(2)]
             targets = [t for t in targets if t.endswith(".yaml")] or ["rules/operations.yaml"]
         if kind == "headers":
-            with open(os.path.join(MOCK, "torch", "torch.h"), "rb") as f:
-                self.files["mock/torch/torch.h"] = f.read()
-            with open(os.path.join(MOCK, "accelerate", "accelerate.h"), "rb") as f:
-                self.files["mock/accelerate/accelerate.h"] = f.read()
+            for path in sorted(glob.glob(os.path.join(MOCK, "*", "*.h"))):
+                with open(path, "rb") as f:
+                    self.files["mock/" + os.path.relpath(path, MOCK)] = f.read()
             mock = os.path.join(work, "mock")
-            targets = ["mock/torch/torch.h", "mock/torch/torch.h", "mock/accelerate/accelerate.h"]
+            of_torch = [p for p in self.files if p.startswith("mock/torch/")]
+            targets = [rng.choice(of_torch), rng.choice(of_torch), "mock/accelerate/accelerate.h"]
         self.flags = ["-I" + mock, "-std=c++17"]
         if kind == "cache":
             self.mutate_cache = True
