@@ -5,24 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <cstring>
-#include <deque>
-#include <fstream>
-#include <iomanip>
-#include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <numeric>
-#include <set>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <torch/autograd.h>
