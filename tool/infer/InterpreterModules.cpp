@@ -211,15 +211,24 @@ bool Interpreter::optionGiven(const std::string &Option, const ir::Expr &X, cons
          });
 }
 
-/// Whether a module is made with an option of zero, wherever it is made: `options.dropout(0.0)`.
+/// Whether a module is made with an option of zero, wherever it is made: `options.dropout(0.0)`, or `Dropout(0.0)`, whose
+/// options take their first without a name.
 bool Interpreter::madeWithout(ir::ExprId Maker, StringRef Option) const {
+  auto IsZero = [&](ir::ExprId E) {
+    double Given = 1;
+    return E != None && !StringRef(P.Code.Exprs[P.unconverted(E)].Name).getAsDouble(Given) && Given == 0;
+  };
+  auto First = [&](ir::ExprId E) {
+    while (E != None && P.Code.Exprs[E].Kind == ExprKind::Construct && P.Code.Exprs[E].Args.size() == 1)
+      E = P.unconverted(P.Code.Exprs[E].Args[0]);
+    return E;
+  };
   const std::vector<ir::ExprId> Made = Maker == None ? std::vector<ir::ExprId>() : constructions(Maker);
   return !Made.empty() && llvm::all_of(Made, [&](ir::ExprId E) {
     Arguments Args = arguments(OperationRow(), P.Code.Exprs[E].Args);
-    auto It = Args.find(Option.str());
-    double Given = 1;
-    return It != Args.end() && It->second.size() == 1 &&
-           !StringRef(P.Code.Exprs[P.unconverted(It->second[0])].Name).getAsDouble(Given) && Given == 0;
+    if (auto It = Args.find(Option.str()); It != Args.end())
+      return It->second.size() == 1 && IsZero(It->second[0]);
+    return Option == "p" && IsZero(First(E));
   });
 }
 

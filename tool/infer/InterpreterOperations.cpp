@@ -188,7 +188,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     notWhole("its batches change running statistics (no `eval()` is seen before it)", E);
   if (Own && optionGiven(Row.WritesWeight, X, In))
     notWhole("its batches shorten the rows of a weight that they look up", E);
-  if (Row.Kind == Operation::NoiseModule && Own && !Evaluates)
+  if (Row.Kind == Operation::NoiseModule && Own && !Evaluates && !madeWithout(In.Maker, "p"))
     note("dropout", E, First, "drops out at random");
   if (Row.Kind == Operation::Index || Row.Kind == Operation::Select)
     if (ir::ExprId Number = numberIn(X); Number != None && isRow(X, Number, First))
@@ -608,7 +608,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
            "every batch");
     return Result;
   case Operation::NoiseModule:
-    dropsOut(E, First, Result);
+    if (!madeWithout(In.Maker, "p")) // LibTorch draws nothing for it
+      dropsOut(E, First, Result);
     return Result;
   case Operation::Container:
   case Operation::Wrapper:

@@ -164,6 +164,13 @@ class DropoutImpl : public detail::_DropoutNd<DropoutImpl> {
 };
 TORCH_MODULE(Dropout);
 
+class Dropout2dImpl : public detail::_DropoutNd<Dropout2dImpl> {
+ public:
+  using detail::_DropoutNd<Dropout2dImpl>::_DropoutNd;
+  Tensor forward(Tensor input);
+};
+TORCH_MODULE(Dropout2d);
+
 struct BatchNormOptions {
   BatchNormOptions(int64_t num_features);
   TORCH_ARG(int64_t, num_features);
