@@ -5,7 +5,7 @@ import zlib
 
 import lit.formats
 
-SHARE = 8
+SHARE = 16
 
 
 class Selected(lit.formats.ShTest):
