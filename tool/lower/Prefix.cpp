@@ -165,10 +165,10 @@ std::string keyOf(ArrayRef<std::string> Args, StringRef Text, StringRef Torch) {
   return cacheKey(Parts);
 }
 
-/// Headers that can't be precompiled once can't be soon after; in an hour somebody may have mended them.
-bool failedLately(const std::string &Marker) {
+/// Within the last hour. Headers that couldn't be precompiled can't be soon after; by then somebody may have mended them.
+bool modifiedLately(const Twine &Path) {
   fs::file_status Status;
-  return !fs::status(Marker, Status) &&
+  return !fs::status(Path, Status) &&
          std::chrono::system_clock::now() - Status.getLastModificationTime() < std::chrono::hours(1);
 }
 
@@ -189,10 +189,7 @@ void prune(StringRef Dir) {
       continue;
     if (Path.ends_with(".pch"))
       Found.push_back({Status->getLastAccessedTime(), Path.str(), Status->getSize()});
-    else if (Path.ends_with(".failed") ? !failedLately(Path.str())
-                                       : Path.ends_with(".tmp") && std::chrono::system_clock::now() -
-                                                                           Status->getLastModificationTime() >
-                                                                       std::chrono::hours(1))
+    else if ((Path.ends_with(".failed") || Path.ends_with(".tmp")) && !modifiedLately(Path))
       fs::remove(Path);
   }
   llvm::sort(Found, [](const Kept &A, const Kept &B) { return A.Used > B.Used; });
@@ -271,7 +268,7 @@ std::string precompiledPrefix(const Project &P, const UnitCommand &Command, cons
   const std::string Plain = "#include <torch/torch.h>\n";
   std::string Base = Dir + "/" + keyOf(Args, Text, Torch), Out = Base + ".pch", Failed = Base + ".failed";
   while (!fs::exists(Out)) {
-    if (failedLately(Failed)) {
+    if (modifiedLately(Failed)) {
       // Some other library's header may be the reason.
       if (Text == Plain)
         return "";
