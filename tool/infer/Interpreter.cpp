@@ -331,7 +331,8 @@ Value Interpreter::eval(ir::ExprId E) {
         });
     const bool InStep = Alone || llvm::any_of(Loops, [&](const Loop &L) { return CutLoops.count(L.Statement) != 0; });
     (InStep ? CutInStep : CutElsewhere).insert(E);
-    if (CutInStep.count(E) && CutElsewhere.count(E)) // within what both call
+    const bool Alike = By.CutToo.count(E) && Divergent == 0 && !ofOneRank(); // whoever calls it
+    if (CutInStep.count(E) && CutElsewhere.count(E) && !Alike)               // within what both call
       note("unknown-rows", E, V, "is cut for a training step, where something else goes through whole");
     if (ForEachRow.count(E))
       note("assumed-ranks", E, V,

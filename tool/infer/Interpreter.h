@@ -98,12 +98,14 @@ struct Ways {
   std::set<ir::StmtId> Evaluations = {};
   /// Batches that the program forms itself and that stay whole, beside others of another length.
   std::set<ir::ExprId> Uncut = {};
+  /// Whole values that are cut from the start, along a dimension.
+  std::map<ir::ExprId, unsigned> CutToo = {};
 };
 
 class Interpreter {
 public:
   Interpreter(const Program &P, const Roles &R, const OperationTable &Table, const Ways &By)
-      : P(P), R(R), Table(Table), By(By) {}
+      : P(P), R(R), Table(Table), By(By), Cuts(By.CutToo) {}
   Findings run();
 
 private:

@@ -374,6 +374,16 @@ int Interpreter::braces(ir::ExprId Data) const {
   return Inner < 0 ? -1 : Inner + 1;
 }
 
+/// The number of dimensions of what a factory that is given no shape makes; 0 of any other.
+static int rankMade(StringRef Factory) {
+  if (Factory == "eye" || Factory == "tril_indices" || Factory == "triu_indices")
+    return 2;
+  return llvm::is_contained({"arange", "range", "linspace", "logspace", "randperm"}, Factory) ||
+                 Factory.ends_with("_window")
+             ? 1
+             : 0;
+}
+
 /// Factories and draws: placed by their shape and what they are made of, not by their name.
 Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In, Arguments &Args) {
   StringRef Name = StringRef(X.Name).rsplit("::").second;
@@ -470,10 +480,8 @@ Value Interpreter::made(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
     }
     if (Extents > 1)
       Result = Value::unknown("has the number of this rank's rows in its shape twice", E);
-  } else if (!In.InPlace && Result.replicated() &&
-             llvm::is_contained({"arange", "range", "linspace", "logspace", "randperm"},
-                                StringRef(X.Name).rsplit("::").second)) {
-    Result.setRank(1);
+  } else if (const int Rank = rankMade(Name); !In.InPlace && Result.replicated() && Rank > 0) {
+    Result.setRank(Rank);
   } else if (!In.InPlace && Shaped && Result.replicated() && makesNumber(X)) {
     Result.setRank(0);
   } else if (In.InPlace) {

@@ -248,7 +248,7 @@ void Interpreter::neededWhole(ir::ExprId Rows) {
   if (!BroughtTogether.insert(Rows).second)
     return;
   Restart = true;
-  Cuts.clear();
+  Cuts = By.CutToo;
   CutLoops.clear();
 }
 

@@ -229,6 +229,29 @@ static std::set<uint32_t> madeAlike(const Program &P, const Roles &R) {
   return Alike;
 }
 
+/// What other calls give a function that is given this rank's rows in a training, `net.forward(adjacency, x)` of an
+/// evaluation: the same rows, whole.
+static std::map<ir::ExprId, unsigned> givenWhole(const Program &P, const Findings &F) {
+  std::map<ir::ExprId, unsigned> Whole;
+  for (const ir::Expr &X : P.Code.Exprs)
+    for (size_t I = 0; X.Kind == ir::ExprKind::Call && I != X.Args.size(); ++I) {
+      const auto Cut = F.Cuts.find(X.Args[I]);
+      const auto Rows = F.CutRows.find(X.Args[I]);
+      const std::vector<ir::FuncId> Called = Cut == F.Cuts.end() ? std::vector<ir::FuncId>() : P.bodies(X);
+      if (Called.empty() || Rows == F.CutRows.end())
+        continue;
+      for (const ir::Expr &Other : P.Code.Exprs) {
+        if (Other.Kind != ir::ExprKind::Call || Other.Name != X.Name || I >= Other.Args.size() ||
+            P.bodies(Other) != Called)
+          continue;
+        const auto Given = F.Types.find(Other.Args[I]);
+        if (Given != F.Types.end() && Given->second.replicated() && Given->second.Rows == Rows->second.first)
+          Whole.emplace(Other.Args[I], Cut->second);
+      }
+    }
+  return Whole;
+}
+
 static Findings inferAll(const Program &P, const Roles &R, const OperationTable &Table) {
   Findings Found = shareOut(P, R, Table);
   if (has(Found, Stops) && parts(P, Found))
@@ -237,6 +260,13 @@ static Findings inferAll(const Program &P, const Roles &R, const OperationTable 
   if (has(Found, {"coupled-loss", "ambiguous-placement"}))
     if (std::optional<Findings> One = shareOne(P, R, Table, Found))
       return *One;
+  if (!Found.Cuts.empty() && ambiguous(Found))
+    if (std::map<ir::ExprId, unsigned> Whole = givenWhole(P, Found); !Whole.empty())
+      for (const Taken &Early : {Taken(), Taken{true, {}}}) {
+        Findings Alike = Interpreter(P, R, Table, Ways{Early, {true, {}}, {}, {}, {}, {}, {}, Whole}).run();
+        if (goes(Alike) && !ambiguous(Alike) && !has(Alike, Differs))
+          return Alike;
+      }
   Ways Alike;
   Alike.ByRows = madeAlike(P, R);
   if (!Alike.ByRows.empty() && goes(Found)) {
