@@ -177,7 +177,7 @@ Value Interpreter::loss(ir::ExprId E, const ir::Expr &X, const OperationRow &Row
 Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
   std::vector<Value> Lists[3]; // outputs, inputs, what the outputs' gradients are
   bool Whole = true, Parameters = false;
-  std::vector<ir::ExprId> Points;
+  std::vector<ir::ExprId> Points, Means;
   for (size_t I = 0; I != X.Args.size(); ++I) {
     if (X.Args[I] == None)
       continue;
@@ -192,10 +192,15 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
       Whole &= V.replicated();
       Parameters |= I == 1 && (isParameter(Item) || R.ofModel(Item) ||
                                StringRef(P.Code.Exprs[Item].Name).ends_with("::parameters"));
+      const StringRef Call = P.Code.Exprs[P.unconverted(Item)].Name;
+      if (I == 0 && V.Kind == Placement::Partial && Call.starts_with("accelerate::") && Call.ends_with("::share"))
+        V.Fresh = true;                               // as below, in a migrated program
       if (P.Code.type(Item).Kind == TypeKind::Tensor) // else a list that was made elsewhere
         Lists[I].push_back(V);
       if (I == 1 && V.replicated() && !V.Trained && V.Rows > NoRows)
         Points.push_back(Item);
+      if (I == 0 && V.Kind == Placement::Mean)
+        Means.push_back(Item);
     }
   }
   auto &[Of, At, By] = Lists;
@@ -231,6 +236,11 @@ Value Interpreter::gradients(ir::ExprId E, const ir::Expr &X) {
   bool Alone = llvm::none_of(Out.Coercions, [](const auto &C) { return StringRef(C.second).starts_with("all-"); });
   auto Rows = [](const Value &V) { return V.Kind == Placement::Sharded && V.Dim == 0; };
   auto Sum = [](const Value &V) { return V.Kind == Placement::Partial && V.Fresh; };
+  // Of a mean over the rows, as much as this rank's have of it: `autograd::grad({loss}, {x})` of an attack.
+  if (By.empty() && Alone && llvm::all_of(Of, [&](const Value &V) { return Sum(V) || V.Kind == Placement::Mean; }) &&
+      llvm::all_of(At, Rows) && llvm::all_of(Means, [&](ir::ExprId Mean) { return coerce(Mean, "share", Last[Mean]); }))
+    for (Value &V : Of)
+      V = Value::partial(true, E);
   if (!Alone || Of.empty() || At.empty() || !llvm::all_of(At, Rows) || !llvm::all_of(By, Rows) ||
       !(By.empty() ? llvm::all_of(Of, Sum) : llvm::all_of(Of, Rows)))
     return Value::unknown("is the gradient of more than this rank's rows at them", E);
