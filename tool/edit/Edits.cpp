@@ -12,9 +12,13 @@ llvm::Error mergeEdits(std::vector<Edit> &Edits) {
   auto Key = [](const Edit &E) {
     // Smaller nodes close first; larger nodes open first.
     int64_t Nesting = E.Where == Edit::Side::Closes ? int64_t(E.NodeSize) : -int64_t(E.NodeSize);
-    return std::make_tuple(std::cref(E.Path), E.Begin, int(E.Where), Nesting, E.End, std::cref(E.Text));
+    return std::make_tuple(std::cref(E.Path), E.Begin, int(E.Where), Nesting, E.End);
   };
-  stable_sort(Edits, [&](const Edit &A, const Edit &B) { return Key(A) < Key(B); });
+  stable_sort(Edits, [&](const Edit &A, const Edit &B) {
+    if (Key(A) != Key(B))
+      return Key(A) < Key(B);
+    return A.Opened != B.Opened ? A.Opened > B.Opened : A.Text < B.Text;
+  });
   Edits.erase(std::unique(Edits.begin(), Edits.end()), Edits.end());
   const Edit *Last = nullptr; // the last one that takes bytes away
   for (const Edit &E : Edits) {

@@ -11,7 +11,7 @@
 namespace migrate {
 
 /// Replaces the bytes [Begin, End) of a file. Insertions at one offset nest: what closes a node stands before what
-/// opens the next one, inner nodes close first and open last.
+/// opens the next one, inner nodes close first and open last. Of one node, what opened first closes last.
 struct Edit {
   enum class Side { Closes, Opens, Replaces };
   std::string Path;
@@ -19,6 +19,7 @@ struct Edit {
   std::string Text;
   Side Where = Side::Replaces;
   uint32_t NodeSize = 0;
+  std::string Opened; ///< of what closes: the text that it was opened with
   std::string Code, Name, Safety;
   uint32_t Line = 0;
 

@@ -218,6 +218,7 @@ private:
     E.Text = std::move(Text);
     E.Where = Side;
     E.NodeSize = Size;
+    E.Opened = Side == Edit::Side::Closes ? Opened : "";
     E.Code = R.Code;
     E.Name = R.Name;
     E.Safety = toString(R.How).str();
@@ -282,10 +283,12 @@ private:
       Pending += expand(withIndent(Head.str(), At), F);
       if (Name.empty()) {
         piece(R, At, From, At.End, Pending, Opening, Size);
+        Opened.clear();
         return;
       }
       const ir::Range *Part = node(F.Nodes, Name);
       piece(R, At, From, Part->Begin, Pending, true, Size);
+      Opened = Opened.empty() ? Pending : Opened;
       Pending.clear();
       Opening = false;
       From = Part->End;
@@ -538,6 +541,7 @@ private:
   std::map<ir::FuncId, uint32_t> Earliest; ///< first use of the handle, by function
   ir::FuncId Editing = None;
   std::map<ir::FuncId, std::set<std::tuple<uint32_t, uint32_t, std::string>>> Written; ///< by function
+  std::string Opened; ///< by the edit at hand, around what it keeps
 };
 
 } // namespace
