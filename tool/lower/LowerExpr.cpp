@@ -123,10 +123,11 @@ const CXXConstructorDecl *Lowering::madeBy(const FunctionDecl *F, unsigned Args)
   return constructorOf(Given->get(0).getAsType()->getAsCXXRecordDecl(), Args);
 }
 
-/// The same of a holder, `Net model(…)` after `TORCH_MODULE(Net)`: what it is given goes to the module's constructor.
+/// The same of a holder, `Net model(…)` after `TORCH_MODULE(Net)`: what it is given goes to the constructor of the
+/// module, or of the data set.
 const CXXConstructorDecl *Lowering::heldBy(const CXXConstructExpr *E) {
   ir::Type T = Types.classify(E->getType());
-  if (T.Kind != ir::TypeKind::Module || T.Hold != ir::Holding::Holder)
+  if (T.Hold != ir::Holding::Holder)
     return nullptr;
   const CXXRecordDecl *Module = Types.moduleClass(E->getType());
   for (const Expr *Arg : E->arguments())
