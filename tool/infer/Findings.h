@@ -58,7 +58,7 @@ struct Findings {
   std::map<ir::ExprId, unsigned> Cuts;         ///< batches that no loader made, and the dimension of their rows: each
                                                ///< rank takes its rows there
   /// Of these, a name for the number of rows, and the loop of the steps that take them; None in front of these.
-  std::map<ir::ExprId, std::pair<uint32_t, ir::StmtId>> CutRows;
+  std::map<ir::ExprId, std::set<std::pair<uint32_t, ir::StmtId>>> CutRows;
   std::map<uint32_t, int64_t> CutLengths; ///< by this name, where the number is written out
   /// Batches that every rank has whole, beside others of another length, with the loop of the steps.
   std::map<ir::ExprId, ir::StmtId> Uncut;

@@ -44,11 +44,15 @@ static std::set<ir::StmtId> found(const Findings &F, llvm::ArrayRef<StringRef> N
 static bool goes(const Findings &F) { return !has(F, Refuses) && !F.TooLarge.valid(); }
 
 /// The lengths of which a program's trainings may each keep one, in all combinations; none if these are too many to be
-/// tried. A batch that is taken in front of the steps is of each training.
+/// tried; and one length for all of them. A batch that is taken in front of the steps is of each training.
 static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
   std::map<ir::StmtId, std::set<uint32_t>> Lengths; // by the loop of the steps
-  for (const auto &[Cut, Rows] : Found.CutRows)
-    Lengths[Rows.second].insert(Rows.first);
+  std::set<std::set<uint32_t>> Single;
+  for (const auto &[Cut, Taken] : Found.CutRows)
+    for (const auto &[Rows, Steps] : Taken) {
+      Lengths[Steps].insert(Rows);
+      Single.insert({Rows});
+    }
   std::set<uint32_t> Ahead;
   if (auto It = Lengths.find(None); It != Lengths.end() && Lengths.size() > 1) {
     Ahead = It->second;
@@ -66,7 +70,28 @@ static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
       return {};
     Kept = std::move(With);
   }
+  for (const std::set<uint32_t> &Already : Kept)
+    Single.erase(Already);
+  Kept.insert(Kept.end(), Single.begin(), Single.end());
   return Kept;
+}
+
+/// How many rows the trainings share out, of each the longest batch. What a step makes is more of a batch than what all
+/// steps have in common, conditions at an end, which would have to be much longer.
+static int64_t rowsShared(const Program &P, const Findings &F) {
+  constexpr int64_t Made = 4, Usual = 8; // the latter where the program doesn't write the number
+  std::map<ir::StmtId, int64_t> Longest;
+  for (const auto &[Cut, Taken] : F.CutRows)
+    for (const auto &[Rows, Steps] : Taken) {
+      const bool Named = llvm::is_contained({ir::ExprKind::Ref, ir::ExprKind::Field}, P.Code.Exprs[Cut].Kind);
+      const auto Known = F.CutLengths.find(Rows);
+      const int64_t Length = Known != F.CutLengths.end() ? Known->second : Named ? 0 : Usual;
+      Longest[Steps] = std::max(Longest[Steps], Length * (Named ? 1 : Made));
+    }
+  int64_t All = 0;
+  for (const auto &[Steps, Length] : Longest)
+    All += Length;
+  return All;
 }
 
 /// A step on batches of several lengths, whose parts on the ranks aren't alike: one of them is shared out, the longest
@@ -80,17 +105,14 @@ static std::optional<Findings> shareOne(const Program &P, const Roles &R, const 
   int64_t Longest = 0;
   for (const std::set<uint32_t> &Kept : All) {
     Ways By;
-    for (const auto &[Cut, Rows] : Found.CutRows)
-      if (!Kept.count(Rows.first))
+    for (const auto &[Cut, Taken] : Found.CutRows)
+      if (llvm::none_of(Taken, [&](const auto &Rows) { return Kept.count(Rows.first) != 0; }))
         By.Uncut.insert(Cut);
     Findings One = Interpreter(P, R, Table, By).run();
-    int64_t Rows = 0;
-    for (uint32_t Name : Kept)
-      if (const auto Length = One.CutLengths.find(Name); Length != One.CutLengths.end())
-        Rows += Length->second;
+    const int64_t Rows = rowsShared(P, One);
     if (goes(One) && !One.SharedSteps.empty() && !has(One, Differs) && (!Best || Longest < Rows)) {
       for (ir::ExprId Cut : By.Uncut)
-        One.Uncut[Cut] = Found.CutRows.at(Cut).second;
+        One.Uncut[Cut] = Found.CutRows.at(Cut).begin()->second;
       Best = std::move(One);
       Longest = Rows;
     }
@@ -245,7 +267,8 @@ static std::map<ir::ExprId, unsigned> givenWhole(const Program &P, const Finding
             P.bodies(Other) != Called)
           continue;
         const auto Given = F.Types.find(Other.Args[I]);
-        if (Given != F.Types.end() && Given->second.replicated() && Given->second.Rows == Rows->second.first)
+        if (Given != F.Types.end() && Given->second.replicated() &&
+            llvm::any_of(Rows->second, [&](const auto &Taken) { return Taken.first == Given->second.Rows; }))
           Whole.emplace(Other.Args[I], Cut->second);
       }
     }
