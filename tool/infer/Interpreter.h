@@ -633,6 +633,7 @@ private:
   ir::ExprId pointsAhead(const ir::Expr &X, const Loop &Step) const;
   bool alsoEvaluates(ir::FuncId F) const;
   bool inStep(ir::ExprId E, const Loop &Step) const;
+  bool cutElsewhere(ir::ExprId E) const;
   bool cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim = 0);
   // (InterpreterStreams.cpp)
   ir::ExprId beforeSwap(ir::ExprId E) const;

@@ -393,7 +393,14 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     const bool Whole = Cur.replicated() || Cur.Kind == Placement::Zero;
     return Whole && AddendExpr != None && gatheredIn(AddendExpr) ? computedOfAll(E) : Addend;
   }
-  return Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
+  // `mean += p`, of all rows that a batch has: a rank's are fewer.
+  const bool Again = Cur.Kind == Placement::Unknown && Cur.Source == E;
+  if (Addend.Kind == Placement::Sharded && (Cur.replicated() || Again) && Cur.Rank > 0 &&
+      (Addend.Rank < 0 || Addend.Rank == Cur.Rank))
+    note("unknown-rows", E, Cur, "has rows of a batch added to it in each step");
+  Value Sum = Value::unknown("adds " + inWords(Addend) + " to " + inWords(Cur) + " over the steps", E);
+  Sum.takeRank(Cur);
+  return Sum;
 }
 
 Value Interpreter::assign(ir::ExprId E, const ir::Expr &X) {

@@ -180,7 +180,8 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
         continue;
       if (BesideNumber(I)) // a number's target is one
         continue;
-      bool Sure = (Loss && I < Compares) || (Picks && I > 0);
+      bool Sure =
+          (Loss && I < Compares) || (Picks && I > 0) || (Beside && Local->Dim == 0 && cutElsewhere(Operands[I]));
       // Of fewer dimensions, or one: it's broadcast along the batch. Numbers of classes have no dimension for them.
       bool Classes = Op && *Op == Operation::ClassLoss && I < Compares;
       if (!Classes && Local->Rank >= 0 && V.Rank >= 0 && V.Rank < Local->Rank - Local->Dim)
@@ -195,7 +196,9 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
       if (Across && Equal) {
         note("unknown-rows", Operands[I], V, "meets the rows of a batch");
       } else if (V.Trained && !Around) {
-        if (!Module && (V.Rows == Batch || Sure))
+        // `out.argmax(1).eq(t)` of a model that got what isn't known to be a batch
+        const bool Maybe = Beside && V.Forward != None && V.Rows == 0 && V.Rank < 0 && !Local->Trained;
+        if (!Module && (V.Rows == Batch || Sure || Maybe))
           note("unknown-rows", Operands[I], V, "meets the rows of a batch");
       } else if (Step && (Sure || V.Rows == Batch || (Beside && joinedAlike(V.Rows, Batch)))) {
         ir::ExprId At = cutPoint(Operands[I], *Step);

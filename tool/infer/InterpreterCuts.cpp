@@ -349,6 +349,17 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
   return E == Bound ? Within : E;
 }
 
+/// Whether `E` names what is cut where another expression names it: `loss(out, t)`, beside `out.eq(t)`.
+bool Interpreter::cutElsewhere(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  const ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
+  return Made != None && llvm::any_of(Cuts, [&](const auto &Cut) {
+           const ir::Expr &Other = P.Code.Exprs[P.unconverted(Cut.first)];
+           return Cut.second == 0 && Cut.first != E && Other.Kind == ExprKind::Ref && Other.Var == X.Var &&
+                  P.Code.Exprs[Made].Where.Begin < Other.Where.Begin;
+         });
+}
+
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.
 bool Interpreter::cut(ir::ExprId At, ir::StmtId Loop, unsigned Dim) {
   if (By.Uncut.count(At))
@@ -392,7 +403,7 @@ Value Interpreter::rowsCut(ir::ExprId E, const Value &Whole, unsigned Dim) {
     CutAhead.insert(V.Rows);
   InHand = V.Rows;
   if (Recording) {
-    Out.CutRows[E] = {V.Rows, Step ? Step->Statement : None};
+    Out.CutRows[E].emplace(V.Rows, Step ? Step->Statement : None);
     if (const auto Length = RowCounts.find(V.Rows); Length != RowCounts.end())
       Out.CutLengths[V.Rows] = Length->second;
   }
