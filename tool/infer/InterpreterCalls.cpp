@@ -156,8 +156,17 @@ Value Interpreter::call(ir::ExprId E, const ir::Expr &X) {
   bool Numbers = X.Kind == ExprKind::Call && X.Object == None && !StringRef(X.Name).contains("::") &&
                  P.Code.type(E).number() && !X.Args.empty() &&
                  llvm::all_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && P.Code.type(Arg).number(); });
-  if (const OperationRow *Row = Table.find(Numbers ? "std::" + X.Name : X.Name, InPlace))
-    return withRows(E, X, &Row->Kind, operation(E, X, *Row, InPlace));
+  if (const OperationRow *Row = Table.find(Numbers ? "std::" + X.Name : X.Name, InPlace)) {
+    const Value Made = withRows(E, X, &Row->Kind, operation(E, X, *Row, InPlace));
+    if (std::optional<Location> L = InPlace && X.Object != None && Made.replicated() ? lvalue(X.Object) : std::nullopt)
+      if (auto At = Current.find(*L);
+          At != Current.end() && At->second.replicated()) { // `sim.masked_fill_(same, -1e9)`
+        addEdges(At->second, Made);
+        At->second.Trained |= Made.Trained;
+        At->second.AllRows |= this->Last[X.Object].AllRows;
+      }
+    return Made;
+  }
   if (StringRef Name = X.Name; X.Object == None && Name.consume_back("_out") && Name.starts_with("at::") &&
                                !X.Args.empty()) { // `torch::add_out(sum, sum, x)`
     ir::Expr Result = X;
