@@ -83,7 +83,7 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
     New.P = std::move(P);
   }
   if (Edited.empty())
-    leftOver(Unused);
+    leftOver(Unused, Plans);
   return Plans;
 }
 
@@ -135,11 +135,18 @@ void Migrator::reportErrors(const std::vector<ir::Unit> &Read) {
   }
 }
 
-/// Training code that no `main` in sight runs can't be followed; it must not be passed over in silence.
-void Migrator::leftOver(const std::vector<ir::Unit> &Unused) {
+/// Training code that no `main` in sight runs can't be followed; it must not be passed over in silence. A source that a
+/// program's includes is in that one.
+void Migrator::leftOver(const std::vector<ir::Unit> &Unused, const std::vector<Plan> &Plans) {
+  std::set<std::pair<StringRef, uint32_t>> Included;
+  if (!Unused.empty())
+    for (const Plan &Of : Plans)
+      for (const ir::Expr &E : Of.P.Code.Exprs)
+        if (isBackward(E) && E.Where.valid())
+          Included.insert({Of.P.Code.Files[E.Where.File].Path, E.Where.Begin});
   for (const ir::Unit &U : Unused)
     for (const ir::Expr &E : U.Exprs) {
-      if (!isBackward(E) || !E.Where.valid())
+      if (!isBackward(E) || !E.Where.valid() || Included.count({U.Files[E.Where.File].Path, E.Where.Begin}))
         continue;
       for (const Rule *R : Configured.of(U.Source).Rules.byFact("no-program")) {
         if (silences(R, U.Files[E.Where.File].Path, E.Where.Line, R->Code, R->Name))

@@ -44,7 +44,7 @@ private:
   void checkSuppressions(const std::vector<Plan> &Plans);
   void refuseDistributed(const Program &P, Migration &M) const;
   void reportErrors(const std::vector<ir::Unit> &Read);
-  void leftOver(const std::vector<ir::Unit> &Unused);
+  void leftOver(const std::vector<ir::Unit> &Unused, const std::vector<Plan> &Plans);
   void cudaUnits(std::vector<Plan> &Plans);
   void decide(Plan &Of);
   void refuse(Plan &Of, llvm::StringRef Code, std::string Message);

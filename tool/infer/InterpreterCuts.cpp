@@ -356,7 +356,8 @@ bool Interpreter::cutElsewhere(ir::ExprId E) const {
   return Made != None && llvm::any_of(Cuts, [&](const auto &Cut) {
            const ir::Expr &Other = P.Code.Exprs[P.unconverted(Cut.first)];
            return Cut.second == 0 && Cut.first != E && Other.Kind == ExprKind::Ref && Other.Var == X.Var &&
-                  P.Code.Exprs[Made].Where.Begin < Other.Where.Begin;
+                  P.Code.Exprs[Made].Where.File == Other.Where.File &&
+                  P.Code.Exprs[Made].Where.Begin < Other.Where.Begin; // it wasn't given another value since
          });
 }
 

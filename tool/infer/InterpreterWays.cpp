@@ -72,7 +72,8 @@ static std::vector<std::set<uint32_t>> choices(const Findings &Found) {
   }
   for (const std::set<uint32_t> &Already : Kept)
     Single.erase(Already);
-  Kept.insert(Kept.end(), Single.begin(), Single.end());
+  if (Kept.size() + Single.size() <= Bound)
+    Kept.insert(Kept.end(), Single.begin(), Single.end());
   return Kept;
 }
 
