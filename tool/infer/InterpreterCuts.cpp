@@ -349,16 +349,26 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
   return E == Bound ? Within : E;
 }
 
-/// Whether `E` names what is cut where another expression names it: `loss(out, t)`, beside `out.eq(t)`.
+/// Whether `E` names what is cut where another expression names it: `loss(out, b.target)`, beside `out.eq(b.target)`.
 bool Interpreter::cutElsewhere(ir::ExprId E) const {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
-  const ir::ExprId Made = X.Kind == ExprKind::Ref && X.Var != None ? assignedBy({X.Var, {}}) : None;
-  return Made != None && llvm::any_of(Cuts, [&](const auto &Cut) {
-           const ir::Expr &Other = P.Code.Exprs[P.unconverted(Cut.first)];
-           return Cut.second == 0 && Cut.first != E && Other.Kind == ExprKind::Ref && Other.Var == X.Var &&
-                  P.Code.Exprs[Made].Where.File == Other.Where.File &&
-                  P.Code.Exprs[Made].Where.Begin < Other.Where.Begin; // it wasn't given another value since
-         });
+  auto Root = [&](ir::ExprId Of) {
+    Of = P.unconverted(Of);
+    while (Of != None && P.Code.Exprs[Of].Kind == ExprKind::Field)
+      Of = P.Code.Exprs[Of].Object == None ? None : P.unconverted(P.Code.Exprs[Of].Object);
+    return Of == None || P.Code.Exprs[Of].Kind != ExprKind::Ref ? None : P.Code.Exprs[Of].Var;
+  };
+  const ir::VarId Var = Root(E);
+  const ir::ExprId Made = Var != None ? assignedBy({Var, {}}) : None;
+  // It mustn't have been given another value since.
+  if (Var == None || (Made == None && R.sourcesOf(Var).size() > 1))
+    return false;
+  const ir::Range From = Made == None ? ir::Range() : P.Code.Exprs[Made].Where;
+  return llvm::any_of(Cuts, [&](const auto &Cut) {
+    const ir::Range &Where = P.Code.Exprs[Cut.first].Where;
+    return Cut.second == 0 && Cut.first != E && Root(Cut.first) == Var &&
+           spelled(P.unconverted(Cut.first)) == spelled(P.unconverted(E)) &&
+           (Made == None || (From.File == Where.File && From.Begin < Where.Begin));
+  });
 }
 
 /// Takes this rank's rows of `At` from the next run on. False if that has been tried.
