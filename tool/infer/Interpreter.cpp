@@ -241,19 +241,32 @@ const Value *Interpreter::half(ir::ExprId E, ir::VarId Field) const {
   return Of && Of->size() == 2 ? &(*Of)[Name == "second"] : nullptr;
 }
 
+/// Whether anything is assigned or added to a field behind its initialiser.
+static bool changesField(const Program &P, ir::VarId Field) {
+  return llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
+    const bool Changes =
+        X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+    return Changes && P.Code.Exprs[P.unconverted(X.Args[0])].Var == Field;
+  });
+}
+
 /// A number of an item that was put into a list with others, of which it isn't followed which is what: `{7, loss}`. One
-/// that can't be a mean is a constant beside one; beside a sum it may be a count, too.
+/// that can't be a mean is a constant beside one; beside a sum it may be a count, too. Likewise of an object whose
+/// fields aren't known: what is never changed is no sum as its others may be.
 std::optional<Value> Interpreter::ofItem(ir::ExprId E, const Location &L) {
   const TypeKind Kind = P.Code.type(E).Kind;
   const bool Whole =
       Kind == TypeKind::Integer || Kind == TypeKind::Bool || Kind == TypeKind::Enum || Kind == TypeKind::String;
-  if (!Whole || L.Path.size() != 1 || !R.isOneOfList(L.Root))
+  const bool Listed = L.Path.size() == 1 && R.isOneOfList(L.Root);
+  if (!Whole || L.Path.empty() || (!Listed && Current.count(L)))
     return std::nullopt;
   const Value Item = read(L, E);
   if (Item.Kind == Placement::Mean)
     return Value::of(Placement::Replicated, E);
-  if (Item.Kind == Placement::Partial)
-    return Value::unknown("is one of several numbers that were put into a list together", E);
+  if (Item.Kind == Placement::Partial && (Listed || !changesField(P, L.Path.back())))
+    return Value::unknown(Listed ? "is one of several numbers that were put into a list together"
+                                 : "is part of an object that isn't followed field by field",
+                          E);
   return std::nullopt;
 }
 
@@ -270,6 +283,7 @@ void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
   for (ir::ExprId Arg : X.Args)
     Made.push_back(Arg == None ? Value() : Last[Arg]);
   Parts[E] = std::move(Made);
+  holds(E, X.Args);
 }
 
 //===----------------------------------------------------------------------===//

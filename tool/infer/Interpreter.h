@@ -286,6 +286,10 @@ private:
   void takeReferences(const Location &To, ir::ExprId From);
   State fieldsOf(ir::ExprId E);
   State entriesMade(ir::ExprId E);
+  State fieldsMade(ir::ExprId E);
+  State amongFields(const Location &List, State Fields);
+  State fieldsHeld(ir::ExprId E);
+  void holds(ir::ExprId Tuple, const std::vector<ir::ExprId> &Of);
   std::optional<Value> entry(ir::ExprId E);
   State fieldsAt(const Location &L, ir::ExprId E);
   void copyObject(const Location &To, ir::ExprId From);

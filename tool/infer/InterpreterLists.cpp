@@ -102,6 +102,14 @@ std::pair<ir::VarId, ir::ExprId> Interpreter::entryGiven(const ir::Expr &X, ir::
   return Pair.size() == 2 ? std::pair(P.entryNamed(Pair[0]), Pair[1]) : std::pair(None, None);
 }
 
+/// What a list gets, and a map under a key: `meters.insert({epoch, meter})`.
+static ir::ExprId keptIn(const Program &P, const ir::Expr &X, ir::ExprId Arg) {
+  const StringRef List = P.Code.type(X.Object).Name;
+  const bool Map = List.starts_with("std::map<") || List.starts_with("std::unordered_map<");
+  const ir::ExprId Pair = Map ? madeBy(P, Arg) : None;
+  return Pair != None && P.Code.Exprs[Pair].Args.size() == 2 ? P.Code.Exprs[Pair].Args[1] : Arg;
+}
+
 /// `losses.push_back(x)`: what the list holds then. What outlives the step is that of all ranks.
 void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V) {
   std::optional<Location> L = lvalue(X.Object);
@@ -142,13 +150,7 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
   }
   if (L) {
     // Of objects, each field of all items together.
-    State Fields = Outlives ? State() : fieldsOf(Arg);
-    for (auto &[Field, Value] : Fields) {
-      Location Of = *L;
-      Of.Path.insert(Of.Path.end(), Field.Path.begin(), Field.Path.end());
-      if (auto Known = Current.find(Of); Known != Current.end())
-        Value = join(Known->second, Value);
-    }
+    const State Fields = Outlives ? State() : amongFields(*L, fieldsOf(keptIn(P, X, Arg)));
     cutItems(read(*L, E), V);
     if (!Outlives && Entry == None)
       V = amongLosses(*L, read(*L, E), V, Arg);

@@ -39,11 +39,75 @@ std::optional<Value> Interpreter::entry(ir::ExprId E) {
   return L ? read(*L, E) : V;
 }
 
+static bool isTuple(StringRef Type) {
+  return (Type.starts_with("std::pair<") || Type.starts_with("std::tuple<")) && !Type.ends_with("]") &&
+         !Type.ends_with("*");
+}
+
+/// What an expression gives, a part of a tuple as well, without the conversions around it.
+static ir::ExprId withoutConversions(const Program &P, ir::ExprId E) {
+  for (;;) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    const bool Converts = X.Kind == ExprKind::Cast || (X.Kind == ExprKind::Construct && X.Var == None);
+    if (!Converts || X.Args.size() != 1 || X.Args[0] == None || P.held(X) != None)
+      return E;
+    E = X.Args[0];
+  }
+}
+
+/// The fields of what has no place yet: what a call returned, a map written out, the objects of a pair or tuple made
+/// here.
+Interpreter::State Interpreter::fieldsMade(ir::ExprId E) {
+  if (const State Made = entriesMade(E); !Made.empty())
+    return Made;
+  const auto It = Returned.find(withoutConversions(P, E));
+  return It == Returned.end() ? State() : It->second;
+}
+
+/// The fields of the object that a pair or tuple holds, where `E` asks for it.
+Interpreter::State Interpreter::fieldsHeld(ir::ExprId E) {
+  E = withoutConversions(P, E);
+  const ir::Expr &X = P.Code.Exprs[E];
+  const ir::VarId Part = P.held(X);
+  if (Part == None)
+    return {};
+  if (const std::optional<Location> L = lvalue(E))
+    return fieldsAt(*L, E);
+  State Found;
+  for (const auto &[Field, V] : fieldsMade(X.Kind == ExprKind::Cast ? X.Args[0] : X.Object))
+    if (Field.Path.size() > 1 && Field.Path[0] == Part)
+      Found[Location{None, {Field.Path.begin() + 1, Field.Path.end()}}] = V;
+  return Found;
+}
+
+/// Remembers the fields of the objects that a pair or tuple is made of.
+void Interpreter::holds(ir::ExprId Tuple, const std::vector<ir::ExprId> &Of) {
+  bool Asked = false;
+  State Fields;
+  for (size_t I = 0; I != Of.size(); ++I)
+    if (const ir::VarId Part = Of[I] == None ? None : P.held(I, P.Code.type(Of[I])); Part != None) {
+      Asked = true;
+      for (const auto &[Field, V] : fieldsOf(Of[I])) {
+        Location L{None, {Part}};
+        L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
+        Fields[L] = V;
+      }
+    }
+  if (Asked)
+    Returned[Tuple] = std::move(Fields);
+}
+
 /// What is known of an object of the project's and its fields one by one, where `E` is no more than its name.
 Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
   State Found;
   if (const State Made = E == None ? Found : entriesMade(E); !Made.empty())
     return Made;
+  if (E != None && isTuple(P.Code.type(E).Name)) {
+    const std::optional<Location> L = lvalue(E);
+    return L ? fieldsAt(*L, E) : fieldsMade(E);
+  }
+  if (const State Held = E == None ? Found : fieldsHeld(E); !Held.empty())
+    return Held;
   E = P.unconverted(E);
   const bool Map = E != None && P.Code.type(E).namesTensors();
   if (E == None || (P.Code.type(E).Kind != TypeKind::Unknown && !Map) || StringRef(P.Code.type(E).Name).ends_with("*"))
@@ -99,6 +163,17 @@ void Interpreter::takeReferences(const Location &To, ir::ExprId From) {
       Field.Path.insert(Field.Path.end(), Path.begin(), Path.end());
       PointsTo.insert_or_assign(Field, Target);
     }
+}
+
+/// The fields of one more object in a list or map, together with those of the objects that are in it.
+Interpreter::State Interpreter::amongFields(const Location &List, State Fields) {
+  for (auto &[Field, V] : Fields) {
+    Location L = List;
+    L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
+    if (auto Known = Current.find(L); Known != Current.end())
+      V = join(Known->second, V);
+  }
+  return Fields;
 }
 
 /// Has a copy of an object the same in its fields.

@@ -64,7 +64,8 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
       return Base;
     if (!Base)
       return Location{X.Var, {}}; // some object's field: all of them together
-    Base->Path.push_back(X.Var);
+    const ir::VarId Part = P.held(X);
+    Base->Path.push_back(Part == None ? X.Var : Part);
     if (P.Code.typeOf(X.Var).Reference && PointsTo.count(*Base))
       return PointsTo.at(*Base);
     return Base;
@@ -83,6 +84,14 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
     return L && PointsTo.count(*L) ? PointsTo.at(*L) : L;
   }
   case ExprKind::Cast:
+    if (const ir::VarId Part = P.held(X); Part != None) {
+      std::optional<Location> Tuple = lvalue(X.Args[0]);
+      if (Tuple && PointsTo.count(*Tuple))
+        Tuple = PointsTo.at(*Tuple);
+      if (Tuple)
+        Tuple->Path.push_back(Part);
+      return Tuple;
+    }
     if (StringRef(X.Name).starts_with("part") && partsOf(X.Args[0]))
       return std::nullopt; // an element with a value of its own
     return lvalue(X.Args[0]);
@@ -616,6 +625,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   separate(*L);
   const bool Copies = From != None && !Part && !ofContainer(To) && Divergent == 0 && !PointsTo.count(*L);
   State Fields = Copies ? fieldsOf(From) : State();
+  if (From != None && ofContainer(To) && P.Code.type(To).Own)
+    Fields = amongFields(*L, fieldsOf(From));
   const Value Written = V;
   if (Within)
     eval(To);

@@ -195,7 +195,11 @@ void Interpreter::execKind(ir::StmtId Id, const ir::Stmt &S) {
     std::optional<Location> L = S.Value == None ? std::nullopt : lvalue(S.Value);
     if (!L && S.Value != None && P.Code.Exprs[P.unconverted(S.Value)].Kind == ExprKind::Construct)
       L = lvalue(P.unconverted(S.Value)); // within another kind of pointer
-    State Fields = L ? fieldsAt(*L, S.Value) : S.Value == None ? State() : entriesMade(S.Value);
+    State Fields = L ? fieldsAt(*L, S.Value) : S.Value == None ? State() : fieldsMade(S.Value);
+    // What isn't named among them is as the object is, not as the sum of its fields.
+    if (L && !Fields.empty() && P.Code.type(S.Value).Own)
+      if (auto Whole = Current.find(*L); Whole != Current.end())
+        Fields[Location{None, {}}] = Whole->second;
     if (V.Nothing) { // `return std::nullopt;`: what is given elsewhere is what there is
       Fields = F.Fields;
     } else if (F.Gives) {

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 using llvm::StringRef;
 using migrate::ir::ExprKind;
@@ -81,6 +83,21 @@ bool Interpreter::jumpsOver(ir::StmtId Loop) const {
   return Found;
 }
 
+/// Whether `reduce` takes values of a type: numbers and tensors, and what the standard library makes of them. An object
+/// of the project's is brought together field by field, where they are read.
+static bool reducibleType(const ir::Type &T) {
+  if (T.Kind != TypeKind::Container)
+    return T.number() || T.Kind == TypeKind::Tensor;
+  llvm::SmallVector<StringRef> Names;
+  llvm::SplitString(T.Name, Names, " <>,[]");
+  static const llvm::StringSet<> Known = {
+      "const",  "bool",       "char",        "short",      "int",       "long",       "unsigned", "float",
+      "double", "at::Tensor", "std::vector", "std::array", "std::pair", "std::tuple", "std::map", "std::unordered_map"};
+  return llvm::all_of(Names, [](StringRef Name) {
+    return Known.contains(Name) || Name.ends_with("string") || llvm::all_of(Name, llvm::isDigit);
+  });
+}
+
 /// Accumulators of this function that the loop has filled are reduced behind it, once and in place, if nothing adds
 /// to them again: they were declared right outside of it, or are started anew there.
 void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
@@ -117,8 +134,7 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
       continue;
     if (auto Before = Entry.find(L); Before != Entry.end() && Before->second.Kind == Placement::Partial)
       continue;
-    const ir::Type &T = P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back());
-    if (!T.number() && T.Kind != TypeKind::Tensor && T.Kind != TypeKind::Container)
+    if (!reducibleType(P.Code.typeOf(L.Path.empty() ? L.Root : L.Path.back())))
       continue;
     if (P.Code.Vars[L.Root].Param && P.Code.typeOf(L.Root).Reference)
       continue;

@@ -102,6 +102,42 @@ static void nameEntries(Program &P) {
         }
 }
 
+/// Which part of a pair or tuple an expression asks for.
+static std::optional<size_t> partAsked(const ir::Unit &Code, const ir::Expr &X) {
+  size_t Index;
+  if (StringRef Name = X.Name; X.Kind == ExprKind::Cast && Name.consume_front("part"))
+    return Name.getAsInteger(10, Index) ? std::nullopt : std::optional(Index);
+  if (X.Kind != ExprKind::Field || X.Object == None || (X.Name != "first" && X.Name != "second"))
+    return std::nullopt;
+  const StringRef Of = Code.type(X.Object).Name;
+  return Of.starts_with("std::pair<") && !Of.starts_with("std::pair<const ") // which a map keeps
+             ? std::optional<size_t>(X.Name == "second")
+             : std::nullopt;
+}
+
+ir::VarId Program::held(size_t Index, const ir::Type &T) const {
+  auto It = T.Own ? Held.find({Index, T.Name}) : Held.end();
+  return It == Held.end() ? None : It->second;
+}
+
+ir::VarId Program::held(const ir::Expr &X) const {
+  const std::optional<size_t> Index = X.Type == None ? std::nullopt : partAsked(Code, X);
+  return Index ? held(*Index, Code.Types[X.Type]) : None;
+}
+
+/// Names the objects in pairs and tuples that a program asks for.
+static void nameHeld(Program &P) {
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (std::optional<size_t> Index = X.Type == None ? std::nullopt : partAsked(P.Code, X))
+      if (const ir::Type &T = P.Code.Types[X.Type]; T.Own && !StringRef(T.Name).ends_with("*"))
+        if (auto [It, New] = P.Held.try_emplace({*Index, T.Name}, P.Code.Vars.size()); New) {
+          ir::Var &Part = P.Code.Vars.emplace_back();
+          Part.Name = "[" + std::to_string(*Index) + "]";
+          Part.Type = X.Type;
+          Part.Field = true;
+        }
+}
+
 std::optional<StringRef> Program::fopenMode(ir::ExprId E) const {
   const ir::Expr &X = Code.Exprs[E];
   if (X.Kind != ExprKind::Call || (X.Name != "fopen" && X.Name != "std::fopen") || X.Args.size() != 2)
@@ -326,6 +362,7 @@ std::vector<Program> link(std::vector<ir::Unit> Units, const Project &Tree, std:
       for (const std::string &Base : P.Code.Functions[F].Overrides)
         P.Overriders[Base].push_back(F);
     nameEntries(P);
+    nameHeld(P);
   }
   for (size_t I = 0; I != Units.size(); ++I)
     if (!Used[I])

@@ -42,6 +42,11 @@ struct Program {
   ir::VarId entry(const ir::Expr &X) const;
   ir::VarId entryNamed(ir::ExprId Key) const;
   llvm::StringMap<ir::VarId> Entries; ///< by their names, of all maps
+  /// An object of the project's that a pair or tuple holds, `std::get<1>(result)`, `result.second`, or a name of
+  /// `auto [loss, meter]`: a variable of its own, as if the tuple were a struct. None of any other expression.
+  ir::VarId held(const ir::Expr &X) const;
+  ir::VarId held(size_t Index, const ir::Type &T) const; ///< None where nothing asks for it
+  std::map<std::pair<size_t, std::string>, ir::VarId> Held; ///< by index and type, of all tuples
   /// The mode that a call of `fopen` is given, empty if it isn't written out; unset of any other expression.
   std::optional<llvm::StringRef> fopenMode(ir::ExprId E) const;
 

@@ -109,6 +109,8 @@ ir::StmtId Lowering::lowerStmt(const Stmt *S) {
           bool Tuple = B->getHoldingVar() && Init != None;
           ir::ExprId Field = Tuple ? None : fieldOf(Var, B);
           Out.Stmts[Bound].Value = Tuple ? partOf(Init, V->getInit(), Index) : Field != None ? Field : Init;
+          if (Tuple)
+            Out.Exprs[Out.Stmts[Bound].Value].Type = typeId(B->getHoldingVar()->getType());
           ++Index;
           Children.push_back(Bound);
         }
