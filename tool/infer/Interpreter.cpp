@@ -603,6 +603,13 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (P.Code.type(E).Kind == TypeKind::Void && !StringRef(P.Code.type(E).Name).ends_with("*"))
       return Value::of(Placement::Replicated, E);
     if (StringRef Part = X.Name; Part.consume_front("part")) {
+      // Beside an object that is known by its fields: what is said of the list or tuple itself.
+      if (P.held(X) == None && !partsOf(X.Args[0]) && knownByFields(X.Args[0])) {
+        const auto Itself = Current.find(*lvalue(X.Args[0]));
+        V = Itself == Current.end() ? Value::of(Placement::Replicated, E) : Itself->second;
+        if (V.Kind == Placement::Partial && P.Code.type(E).Kind == TypeKind::Integer)
+          return Value::unknown("is one of several numbers that were put into a list together", E);
+      }
       size_t Index = 0;
       return Part.getAsInteger(10, Index) ? V : part(X.Args[0], V, Index);
     }

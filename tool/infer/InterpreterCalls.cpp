@@ -450,6 +450,17 @@ static bool rowWeights(StringRef Name) {
   return (Name.contains("BCE") && Name.ends_with("Options::weight")) || Name.ends_with("::per_sample_weights");
 }
 
+/// `std::accumulate(counts.begin(), counts.end(), 0)`, `std::reduce(counts.begin(), counts.end())`: nothing but the
+/// items.
+static bool addsItems(const Program &P, const ir::Expr &X) {
+  const bool Sum = X.Name == "std::reduce" && X.Args.size() == 2;
+  if (Sum || (X.Name != "std::accumulate" && X.Name != "std::reduce") || X.Args.size() != 3)
+    return Sum;
+  double From;
+  const ir::Expr &First = P.Code.Exprs[P.unconverted(X.Args[2])];
+  return First.Kind == ExprKind::Literal && !StringRef(First.Name).getAsDouble(From) && From == 0;
+}
+
 Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
   Value Result = Value::of(Placement::Replicated, E);
   if (X.Object != None) {
@@ -528,6 +539,8 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       Result = Result.replicated() ? V : amongItems(P.Code.type(E), Result, V, Arg); // a tuple, a vector, an own struct
     } else if (V.reducible() && P.Code.type(Arg).number()) {
       demandReplicated(Arg, V, "passed on");
+    } else if (addsItems(P, X) && V.Kind == Placement::Partial && !V.Fresh) {
+      Result = V; // counts that wait in an object for their sum
     } else if (rowWeights(X.Name) && V.Kind == Placement::Sharded && V.Dim == 0) {
       Result = V; // the loss takes them beside its rows
     } else if (X.Object != None && StringRef(P.Code.type(X.Object).Name).contains("torch::optim::")) {

@@ -110,6 +110,17 @@ static ir::ExprId keptIn(const Program &P, const ir::Expr &X, ir::ExprId Arg) {
   return Pair != None && P.Code.Exprs[Pair].Args.size() == 2 ? P.Code.Exprs[Pair].Args[1] : Arg;
 }
 
+/// Which part of a tuple an object becomes, `history.emplace_back(epoch, meter)`.
+static ir::VarId partGiven(const Program &P, const ir::Expr &X, ir::ExprId Arg) {
+  const size_t Index = llvm::find(X.Args, Arg) - X.Args.begin();
+  return X.Args.size() > 1 && StringRef(X.Name).ends_with("::emplace_back") ? P.held(Index, P.Code.type(Arg)) : None;
+}
+
+static bool holdsTuples(const ir::Type &List) {
+  const StringRef Items = StringRef(List.Name).split('<').second;
+  return Items.starts_with("std::pair<") || Items.starts_with("std::tuple<");
+}
+
 /// `losses.push_back(x)`: what the list holds then. What outlives the step is that of all ranks.
 void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Value V) {
   std::optional<Location> L = lvalue(X.Object);
@@ -150,11 +161,34 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
   }
   if (L) {
     // Of objects, each field of all items together.
-    const State Fields = Outlives ? State() : amongFields(*L, fieldsOf(keptIn(P, X, Arg)));
-    cutItems(read(*L, E), V);
+    State Fields = Outlives ? State() : fieldsOf(keptIn(P, X, Arg));
+    Value Items = read(*L, E);
+    if (const ir::Type &List = P.Code.type(X.Object); !Outlives && holdsTuples(List)) {
+      // Objects in a tuple are known by their fields; what is true of the list is true of what stands beside them.
+      const auto Others = Current.find(*L);
+      Items = Others == Current.end() ? Value::of(Placement::Replicated) : Others->second;
+      const ir::VarId Part = partGiven(P, X, Arg);
+      const ir::ExprId Tuple = Part == None ? madeBy(P, Arg) : None;
+      if (!Fields.empty() && (Part != None || Tuple != None))
+        V = Value::of(Placement::Replicated, Arg);
+      for (size_t I = 0; Tuple != None && !Fields.empty() && I != P.Code.Exprs[Tuple].Args.size(); ++I)
+        if (const ir::ExprId Of = P.Code.Exprs[Tuple].Args[I]; P.held(I, P.Code.type(Of)) == None)
+          V = amongItems(List, V, Last[Of], Of);
+      if (Part != None) {
+        State Held;
+        for (const auto &[Field, Of] : Fields) {
+          Location At{None, {Part}};
+          At.Path.insert(At.Path.end(), Field.Path.begin(), Field.Path.end());
+          Held[At] = Of;
+        }
+        Fields = std::move(Held);
+      }
+    }
+    Fields = amongFields(*L, std::move(Fields));
+    cutItems(Items, V);
     if (!Outlives && Entry == None)
-      V = amongLosses(*L, read(*L, E), V, Arg);
-    write(*L, Entry != None ? V : amongItems(P.Code.type(X.Object), read(*L, E), V, Arg), Arg);
+      V = amongLosses(*L, Items, V, Arg);
+    write(*L, Entry != None ? V : amongItems(P.Code.type(X.Object), Items, V, Arg), Arg);
     takeFields(*L, Fields);
   }
 }

@@ -92,7 +92,7 @@ std::optional<Location> Interpreter::named(ir::ExprId E) {
         Tuple->Path.push_back(Part);
       return Tuple;
     }
-    if (StringRef(X.Name).starts_with("part") && partsOf(X.Args[0]))
+    if (StringRef(X.Name).starts_with("part") && (partsOf(X.Args[0]) || knownByFields(X.Args[0])))
       return std::nullopt; // an element with a value of its own
     return lvalue(X.Args[0]);
   case ExprKind::Assign:

@@ -171,6 +171,7 @@ ir::StmtId Lowering::lowerStmt(const Stmt *S) {
     ir::ExprId Over = Range->getRangeInit() ? expr(Range->getRangeInit()) : None;
     ir::VarId Var = varOf(Range->getLoopVariable());
     std::vector<ir::StmtId> Inner;
+    unsigned Index = 0;
     if (const auto *Decomposition = dyn_cast<DecompositionDecl>(Range->getLoopVariable()))
       for (const BindingDecl *B : Decomposition->bindings()) {
         ir::VarId Part = bindingOf(B, Range->getLoopVariable());
@@ -184,7 +185,12 @@ ir::StmtId Lowering::lowerStmt(const Stmt *S) {
         if (Value == None) {
           Out.Exprs.push_back(Whole);
           Value = Out.Exprs.size() - 1;
+          if (B->getHoldingVar() && B->getHoldingVar()->getInit()) { // of a tuple
+            Value = partOf(Value, B->getHoldingVar()->getInit(), Index);
+            Out.Exprs[Value].Where = {}; // nothing is written there
+          }
         }
+        ++Index;
         ir::StmtId Bound = make(StmtKind::Decl, Range->getLoopVarStmt());
         Out.Stmts[Bound].Var = Part;
         Out.Stmts[Bound].Value = Value;
