@@ -250,6 +250,15 @@ static bool changesField(const Program &P, ir::VarId Field) {
   });
 }
 
+/// Whether a half of a pair stands beside an object of the project's, of whose members some may be sums.
+static bool besideObject(const Program &P, const ir::Expr &X) {
+  const StringRef Pair = P.Code.type(X.Object).Name;
+  return (X.Name == "first" || X.Name == "second") && Pair.starts_with("std::pair<") &&
+         !Pair.starts_with("std::pair<const ") && llvm::any_of(P.Held, [&](const auto &Held) {
+           return Held.first.first == (X.Name == "first") && Pair.contains(Held.first.second);
+         });
+}
+
 /// A number of an item that was put into a list with others, of which it isn't followed which is what: `{7, loss}`. One
 /// that can't be a mean is a constant beside one; beside a sum it may be a count, too. Likewise of an object whose
 /// fields aren't known: what is never changed is no sum as its others may be.
@@ -257,8 +266,8 @@ std::optional<Value> Interpreter::ofItem(ir::ExprId E, const Location &L) {
   const TypeKind Kind = P.Code.type(E).Kind;
   const bool Whole =
       Kind == TypeKind::Integer || Kind == TypeKind::Bool || Kind == TypeKind::Enum || Kind == TypeKind::String;
-  const bool Listed = L.Path.size() == 1 && R.isOneOfList(L.Root);
-  if (!Whole || L.Path.empty() || (!Listed && Current.count(L)))
+  const bool Listed = (L.Path.size() == 1 && R.isOneOfList(L.Root)) || besideObject(P, P.Code.Exprs[E]);
+  if (!Whole || (!Listed && (L.Path.empty() || Current.count(L))))
     return std::nullopt;
   const Value Item = read(L, E);
   if (Item.Kind == Placement::Mean)
@@ -449,7 +458,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
           return *Half;
         if (ofTemporary(X.Object))
           return Whole;
-      } else if (const std::optional<Location> L = named(E); L && !Current.count(*L)) { // of `auto both = step();`
+      } else if (const std::optional<Location> L = named(E);
+                 L && (!Current.count(*L) || besideObject(P, X))) { // of `auto both = step();`
         if (const Value *Half = half(X.Object, X.Var))
           return *Half;
         if (std::optional<Value> Told = ofItem(E, *L))
