@@ -102,12 +102,13 @@ Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
   State Found;
   if (const State Made = E == None ? Found : entriesMade(E); !Made.empty())
     return Made;
-  if (E != None && isTuple(P.Code.type(E).Name)) {
+  if (const State Held = E == None ? Found : fieldsHeld(E); !Held.empty())
+    return Held;
+  const bool Part = E != None && StringRef(P.Code.Exprs[E].Name).starts_with("part"); // of the type of its tuple
+  if (E != None && !Part && isTuple(P.Code.type(E).Name)) {
     const std::optional<Location> L = lvalue(E);
     return L ? fieldsAt(*L, E) : fieldsMade(E);
   }
-  if (const State Held = E == None ? Found : fieldsHeld(E); !Held.empty())
-    return Held;
   E = P.unconverted(E);
   const bool Map = E != None && P.Code.type(E).namesTensors();
   if (E == None || (P.Code.type(E).Kind != TypeKind::Unknown && !Map) || StringRef(P.Code.type(E).Name).ends_with("*"))

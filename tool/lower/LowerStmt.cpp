@@ -109,8 +109,10 @@ ir::StmtId Lowering::lowerStmt(const Stmt *S) {
           bool Tuple = B->getHoldingVar() && Init != None;
           ir::ExprId Field = Tuple ? None : fieldOf(Var, B);
           Out.Stmts[Bound].Value = Tuple ? partOf(Init, V->getInit(), Index) : Field != None ? Field : Init;
-          if (Tuple)
-            Out.Exprs[Out.Stmts[Bound].Value].Type = typeId(B->getHoldingVar()->getType());
+          // (A tensor's batch is told by the pair that it comes of.)
+          if (const ir::TypeId Type = Tuple ? typeId(B->getHoldingVar()->getType()) : None;
+              Tuple && Out.Types[Type].Kind != ir::TypeKind::Tensor)
+            Out.Exprs[Out.Stmts[Bound].Value].Type = Type;
           ++Index;
           Children.push_back(Bound);
         }
