@@ -16,6 +16,12 @@ namespace migrate {
 struct Location {
   ir::VarId Root = ir::None;
   std::vector<ir::VarId> Path;
+  /// The same place in the object at `Whole`, of a place in an object that is told from there.
+  Location in(const Location &Whole) const {
+    Location L = Whole;
+    L.Path.insert(L.Path.end(), Path.begin(), Path.end());
+    return L;
+  }
   auto operator<=>(const Location &) const = default;
 };
 

@@ -241,15 +241,6 @@ const Value *Interpreter::half(ir::ExprId E, ir::VarId Field) const {
   return Of && Of->size() == 2 ? &(*Of)[Name == "second"] : nullptr;
 }
 
-/// Whether anything is assigned or added to a field behind its initialiser.
-static bool changesField(const Program &P, ir::VarId Field) {
-  return llvm::any_of(P.Code.Exprs, [&](const ir::Expr &X) {
-    const bool Changes =
-        X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
-    return Changes && P.Code.Exprs[P.unconverted(X.Args[0])].Var == Field;
-  });
-}
-
 /// Whether a half of a pair stands beside an object of the project's, of whose members some may be sums.
 static bool besideObject(const Program &P, const ir::Expr &X) {
   const StringRef Pair = P.Code.type(X.Object).Name;
@@ -272,7 +263,7 @@ std::optional<Value> Interpreter::ofItem(ir::ExprId E, const Location &L) {
   const Value Item = read(L, E);
   if (Item.Kind == Placement::Mean)
     return Value::of(Placement::Replicated, E);
-  if (Item.Kind == Placement::Partial && (Listed || !changesField(P, L.Path.back())))
+  if (Item.Kind == Placement::Partial && (Listed || !reassigned(L.Path.back())))
     return Value::unknown(Listed ? "is one of several numbers that were put into a list together"
                                  : "is part of an object that isn't followed field by field",
                           E);
@@ -285,8 +276,7 @@ void Interpreter::makeParts(ir::ExprId E, const ir::Expr &X) {
                X.Name == "std::make_tuple";
   if (X.Args.size() < 2 || !Makes)
     return;
-  StringRef Type = P.Code.type(E).Name;
-  if ((!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<")) || Type.ends_with("]")) // a list of them
+  if (!P.Code.type(E).tuple())
     return;
   std::vector<Value> Made;
   for (ir::ExprId Arg : X.Args)
@@ -615,8 +605,7 @@ Value Interpreter::evalRaw(ir::ExprId E) {
     if (StringRef Part = X.Name; Part.consume_front("part")) {
       // Beside an object that is known by its fields: what is said of the list or tuple itself.
       if (P.held(X) == None && !partsOf(X.Args[0]) && knownByFields(X.Args[0])) {
-        const auto Itself = Current.find(*lvalue(X.Args[0]));
-        V = Itself == Current.end() ? Value::of(Placement::Replicated, E) : Itself->second;
+        V = besideFields(*lvalue(X.Args[0]), E);
         if (V.Kind == Placement::Partial && P.Code.type(E).Kind == TypeKind::Integer)
           return Value::unknown("is one of several numbers that were put into a list together", E);
       }

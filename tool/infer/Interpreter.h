@@ -44,6 +44,9 @@ bool losesGraph(const ir::Expr &X);
 bool isCollecting(llvm::StringRef Name);
 /// The same of what may have lain there.
 bool replacesItems(const ir::Expr &X);
+/// What makes an item of a list of several values that are written with it: `Entry{epoch, loss.item<double>()}`,
+/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`. None of anything else.
+ir::ExprId madeBy(const Program &P, ir::ExprId Item);
 /// Whether a function draws a number from the standard library's generators.
 bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
@@ -290,6 +293,8 @@ private:
   State amongFields(const Location &List, State Fields);
   State fieldsHeld(ir::ExprId E);
   void holds(ir::ExprId Tuple, const std::vector<ir::ExprId> &Of);
+  Value besideFields(const Location &L, ir::ExprId E) const;
+  Value collectsHeld(const ir::Expr &X, ir::ExprId Arg, Value V, State &Fields);
   std::optional<Value> entry(ir::ExprId E);
   State fieldsAt(const Location &L, ir::ExprId E);
   void copyObject(const Location &To, ir::ExprId From);
@@ -764,7 +769,7 @@ private:
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
-  mutable std::optional<std::set<ir::VarId>> Changed;   ///< variables that are assigned to, or handed to what may write
+  mutable std::optional<std::set<ir::VarId>> Changed;   ///< what is assigned to, or handed to what may write
   mutable std::optional<std::set<ir::ExprId>> Targets;  ///< what stands where tensors are written
   mutable std::optional<std::set<ir::VarId>> Hidden;    ///< variables whose address is kept where nothing follows it
   mutable std::optional<std::set<ir::VarId>> Beside;    ///< flags that are set beside the training

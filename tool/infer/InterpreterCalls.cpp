@@ -17,13 +17,13 @@ bool Interpreter::neverChanges(ir::VarId V) const {
   return P.Code.Vars[V].Field || P.Code.Vars[V].Param ? P.Code.typeOf(V).Const : !reassigned(V);
 }
 
-/// Whether a variable is assigned to somewhere, or handed to what may write to it.
+/// Whether a variable or field is assigned to somewhere, or handed to what may write to it.
 bool Interpreter::reassigned(ir::VarId V) const {
   if (!Changed) {
     Changed.emplace();
     auto Changes = [&](ir::ExprId E) {
       E = E == None ? None : P.unconverted(E);
-      if (E != None && P.Code.Exprs[E].Kind == ExprKind::Ref)
+      if (E != None && (P.Code.Exprs[E].Kind == ExprKind::Ref || P.Code.Exprs[E].Kind == ExprKind::Field))
         Changed->insert(P.Code.Exprs[E].Var);
     };
     for (const ir::Expr &X : P.Code.Exprs) {

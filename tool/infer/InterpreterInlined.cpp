@@ -192,8 +192,7 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       Copies[V] = From;
     } else {
       Current[Location{V, {}}] = Values[I];
-      if (const StringRef Type = P.Code.typeOf(V).Name;
-          Type.starts_with("std::pair<") || Type.starts_with("std::tuple<"))
+      if (P.Code.typeOf(V).tuple())
         Current[Location{V, {}}].AssignedBy = X.Args[I]; // of which its parts are told
       copyObject(Location{V, {}}, X.Args[I]);
       if (std::optional<Location> Base = Part ? viewed(X.Args[I]) : std::nullopt)

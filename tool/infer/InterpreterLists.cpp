@@ -77,14 +77,11 @@ void Interpreter::cutItems(const Value &Items, const Value &New) {
       cut(cutPoint(Item, *Step), Step->Statement);
 }
 
-/// What makes an item of a list of several values that are written with it: `Entry{epoch, loss.item<double>()}`,
-/// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`. None of anything else.
-static ir::ExprId madeBy(const Program &P, ir::ExprId Item) {
+ir::ExprId madeBy(const Program &P, ir::ExprId Item) {
   const ir::Expr *X = &P.Code.Exprs[Item = P.unconverted(Item)];
-  const StringRef Type = P.Code.type(Item).Name;
   if (X->Kind == ExprKind::Construct && X->Var != None)
     return Item;
-  if (!Type.starts_with("std::pair<") && !Type.starts_with("std::tuple<"))
+  if (!P.Code.type(Item).tuple())
     return None;
   if (X->Kind == ExprKind::Construct && X->Args.size() == 1 && X->Args[0] != None)
     X = &P.Code.Exprs[Item = P.unconverted(X->Args[0])];
@@ -104,21 +101,8 @@ std::pair<ir::VarId, ir::ExprId> Interpreter::entryGiven(const ir::Expr &X, ir::
 
 /// What a list gets, and a map under a key: `meters.insert({epoch, meter})`.
 static ir::ExprId keptIn(const Program &P, const ir::Expr &X, ir::ExprId Arg) {
-  const StringRef List = P.Code.type(X.Object).Name;
-  const bool Map = List.starts_with("std::map<") || List.starts_with("std::unordered_map<");
-  const ir::ExprId Pair = Map ? madeBy(P, Arg) : None;
+  const ir::ExprId Pair = P.Code.type(X.Object).map() ? madeBy(P, Arg) : None;
   return Pair != None && P.Code.Exprs[Pair].Args.size() == 2 ? P.Code.Exprs[Pair].Args[1] : Arg;
-}
-
-/// Which part of a tuple an object becomes, `history.emplace_back(epoch, meter)`.
-static ir::VarId partGiven(const Program &P, const ir::Expr &X, ir::ExprId Arg) {
-  const size_t Index = llvm::find(X.Args, Arg) - X.Args.begin();
-  return X.Args.size() > 1 && StringRef(X.Name).ends_with("::emplace_back") ? P.held(Index, P.Code.type(Arg)) : None;
-}
-
-static bool holdsTuples(const ir::Type &List) {
-  const StringRef Items = StringRef(List.Name).split('<').second;
-  return Items.starts_with("std::pair<") || Items.starts_with("std::tuple<");
 }
 
 /// `losses.push_back(x)`: what the list holds then. What outlives the step is that of all ranks.
@@ -163,26 +147,10 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
     // Of objects, each field of all items together.
     State Fields = Outlives ? State() : fieldsOf(keptIn(P, X, Arg));
     Value Items = read(*L, E);
-    if (const ir::Type &List = P.Code.type(X.Object); !Outlives && holdsTuples(List)) {
-      // Objects in a tuple are known by their fields; what is true of the list is true of what stands beside them.
-      const auto Others = Current.find(*L);
-      Items = Others == Current.end() ? Value::of(Placement::Replicated) : Others->second;
-      const ir::VarId Part = partGiven(P, X, Arg);
-      const ir::ExprId Tuple = Part == None ? madeBy(P, Arg) : None;
-      if (!Fields.empty() && (Part != None || Tuple != None))
-        V = Value::of(Placement::Replicated, Arg);
-      for (size_t I = 0; Tuple != None && !Fields.empty() && I != P.Code.Exprs[Tuple].Args.size(); ++I)
-        if (const ir::ExprId Of = P.Code.Exprs[Tuple].Args[I]; P.held(I, P.Code.type(Of)) == None)
-          V = amongItems(List, V, Last[Of], Of);
-      if (Part != None) {
-        State Held;
-        for (const auto &[Field, Of] : Fields) {
-          Location At{None, {Part}};
-          At.Path.insert(At.Path.end(), Field.Path.begin(), Field.Path.end());
-          Held[At] = Of;
-        }
-        Fields = std::move(Held);
-      }
+    if (!Outlives && P.Code.type(X.Object).listsTuples()) {
+      Items = besideFields(*L, E);
+      if (!Fields.empty())
+        V = collectsHeld(X, Arg, V, Fields);
     }
     Fields = amongFields(*L, std::move(Fields));
     cutItems(Items, V);

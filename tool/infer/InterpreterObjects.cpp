@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <algorithm>
 
@@ -37,11 +38,6 @@ std::optional<Value> Interpreter::entry(ir::ExprId E) {
   const std::optional<Location> L = lvalue(E);
   const Value V = eval(Map);
   return L ? read(*L, E) : V;
-}
-
-static bool isTuple(StringRef Type) {
-  return (Type.starts_with("std::pair<") || Type.starts_with("std::tuple<")) && !Type.ends_with("]") &&
-         !Type.ends_with("*");
 }
 
 /// What an expression gives, a part of a tuple as well, without the conversions around it.
@@ -87,14 +83,43 @@ void Interpreter::holds(ir::ExprId Tuple, const std::vector<ir::ExprId> &Of) {
   for (size_t I = 0; I != Of.size(); ++I)
     if (const ir::VarId Part = Of[I] == None ? None : P.held(I, P.Code.type(Of[I])); Part != None) {
       Asked = true;
-      for (const auto &[Field, V] : fieldsOf(Of[I])) {
-        Location L{None, {Part}};
-        L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
-        Fields[L] = V;
-      }
+      for (const auto &[Field, V] : fieldsOf(Of[I]))
+        Fields[Field.in({None, {Part}})] = V;
     }
   if (Asked)
     Returned[Tuple] = std::move(Fields);
+}
+
+/// What is true of a tuple, or a list of them, but for the objects in it that are known by their fields.
+Value Interpreter::besideFields(const Location &L, ir::ExprId E) const {
+  const auto Itself = Current.find(L);
+  return Itself == Current.end() ? Value::of(Placement::Replicated, E) : Itself->second;
+}
+
+/// Which part of a tuple an object becomes, `history.emplace_back(epoch, meter)`.
+static ir::VarId partGiven(const Program &P, const ir::Expr &X, ir::ExprId Arg) {
+  const size_t Index = llvm::find(X.Args, Arg) - X.Args.begin();
+  return X.Args.size() > 1 && StringRef(X.Name).ends_with("::emplace_back") ? P.held(Index, P.Code.type(Arg)) : None;
+}
+
+/// `history.push_back({epoch, meter})`: a tuple with objects is put into a list, `Fields` are theirs. Gives what is
+/// true of what stands beside them.
+Value Interpreter::collectsHeld(const ir::Expr &X, ir::ExprId Arg, Value V, State &Fields) {
+  if (const ir::VarId Part = partGiven(P, X, Arg); Part != None) {
+    State Held;
+    for (const auto &[Field, Of] : Fields)
+      Held[Field.in({None, {Part}})] = Of;
+    Fields = std::move(Held);
+    return Value::of(Placement::Replicated, Arg);
+  }
+  const ir::ExprId Tuple = madeBy(P, Arg);
+  if (Tuple == None)
+    return V;
+  V = Value::of(Placement::Replicated, Arg);
+  for (size_t I = 0; I != P.Code.Exprs[Tuple].Args.size(); ++I)
+    if (const ir::ExprId Of = P.Code.Exprs[Tuple].Args[I]; P.held(I, P.Code.type(Of)) == None)
+      V = amongItems(P.Code.type(X.Object), V, Last[Of], Of);
+  return V;
 }
 
 /// What is known of an object of the project's and its fields one by one, where `E` is no more than its name.
@@ -105,7 +130,7 @@ Interpreter::State Interpreter::fieldsOf(ir::ExprId E) {
   if (const State Held = E == None ? Found : fieldsHeld(E); !Held.empty())
     return Held;
   const bool Part = E != None && StringRef(P.Code.Exprs[E].Name).starts_with("part"); // of the type of its tuple
-  if (E != None && !Part && isTuple(P.Code.type(E).Name)) {
+  if (E != None && !Part && P.Code.type(E).tuple()) {
     const std::optional<Location> L = lvalue(E);
     return L ? fieldsAt(*L, E) : fieldsMade(E);
   }
@@ -159,31 +184,22 @@ void Interpreter::takeReferences(const Location &To, ir::ExprId From) {
   if (From == None || P.Code.type(From).Kind != TypeKind::Unknown || ofContainer(From) || isPart(From))
     return;
   if (std::optional<Location> L = lvalue(From); L && L->Root != To.Root)
-    for (auto &[Path, Target] : referencesIn(*L)) {
-      Location Field = To;
-      Field.Path.insert(Field.Path.end(), Path.begin(), Path.end());
-      PointsTo.insert_or_assign(Field, Target);
-    }
+    for (auto &[Path, Target] : referencesIn(*L))
+      PointsTo.insert_or_assign(Location{None, Path}.in(To), Target);
 }
 
 /// The fields of one more object in a list or map, together with those of the objects that are in it.
 Interpreter::State Interpreter::amongFields(const Location &List, State Fields) {
-  for (auto &[Field, V] : Fields) {
-    Location L = List;
-    L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
-    if (auto Known = Current.find(L); Known != Current.end())
+  for (auto &[Field, V] : Fields)
+    if (auto Known = Current.find(Field.in(List)); Known != Current.end())
       V = join(Known->second, V);
-  }
   return Fields;
 }
 
 /// Has a copy of an object the same in its fields.
 void Interpreter::takeFields(const Location &To, const State &Fields) {
-  for (const auto &[Field, V] : Fields) {
-    Location L = To;
-    L.Path.insert(L.Path.end(), Field.Path.begin(), Field.Path.end());
-    Current[L] = V;
-  }
+  for (const auto &[Field, V] : Fields)
+    Current[Field.in(To)] = V;
 }
 
 } // namespace migrate

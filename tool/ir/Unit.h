@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace migrate::ir {
@@ -78,7 +79,21 @@ struct Type {
     return (Name.starts_with("std::map<std::") || Name.starts_with("std::unordered_map<std::")) &&
            Name.find("string<char>, at::Tensor") < Name.size();
   }
+  /// A map of any kind, itself.
+  bool map() const { return Name.starts_with("std::map<") || Name.starts_with("std::unordered_map<"); }
+  /// A pair or tuple, itself: no pointer to one, no array of them.
+  bool tuple() const { return isTuple(Name) && !Name.ends_with("]") && !Name.ends_with("*"); }
+  /// A list of pairs or tuples.
+  bool listsTuples() const {
+    const size_t Items = Name.find('<');
+    return Items != std::string::npos && isTuple(std::string_view(Name).substr(Items + 1));
+  }
   bool number() const { return Kind == TypeKind::Bool || Kind == TypeKind::Integer || Kind == TypeKind::Floating; }
+
+private:
+  static bool isTuple(std::string_view Name) {
+    return Name.starts_with("std::pair<") || Name.starts_with("std::tuple<");
+  }
 };
 
 struct Var {
