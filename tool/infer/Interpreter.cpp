@@ -311,6 +311,14 @@ Value Interpreter::eval(ir::ExprId E) {
   if (auto It = Standing.find(E); It != Standing.end())
     return Last[E] = It->second;
   Value V = evalRaw(E);
+  if (auto Own = OwnCounts.find(E); Own != OwnCounts.end() && Last[Own->second].Kind == Placement::Sharded) {
+    V = Last[Own->second];
+    V.Kind = Placement::Extent;
+    V.Source = E;
+    V.Batch = None;
+    if (Recording)
+      Out.BatchSizes[E] = Own->second;
+  }
   asItsOperands(E, P.Code.Exprs[E], V);
   agreedHere(E, V);
   makeParts(E, P.Code.Exprs[E]);

@@ -475,6 +475,8 @@ private:
   Value indexed(ir::ExprId E, const ir::Expr &X, Value V);
   std::vector<ir::ExprId> batchSizes() const;
   bool isBatchSize(ir::ExprId E) const;
+  bool seenAt(ir::VarId V, const ir::Range &At) const;
+  ir::ExprId batchSeen(ir::ExprId At, uint32_t Loader) const;
   bool asManyAsBatch(uint32_t Rows) const;
   void backward(ir::ExprId E, const ir::Expr &X);
 
@@ -651,6 +653,8 @@ private:
   bool oneAlong(ir::ExprId E, unsigned Dim, int Hops = 6);
   bool besideAcross(ir::ExprId E, unsigned Dim, uint32_t Batch, const Loop &Step);
   void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const;
+  std::vector<ir::ExprId> tensorsOf(const Operands &In) const;
+  bool sizedByBatch(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(const Value &A, const Value &B);
   void carry();
@@ -801,9 +805,10 @@ private:
   std::set<ir::FuncId> InThreads;                        ///< functions that other threads run, too
   std::optional<std::set<ir::FuncId>> OfLoaders;         ///< functions that loaders call, as often as each has rows
   std::set<ir::ExprId> Assigned;                         ///< right-hand sides of assignments that outlive their step
-  std::map<ir::ExprId, unsigned> Cuts; ///< whole values of which each rank takes its rows, along a dimension
-  std::set<ir::ExprId> Turned;         ///< of Cuts: it is known along which
-  bool Evaluates = false;              ///< a module was last told to `eval()`, not to `train()`
+  std::map<ir::ExprId, unsigned> Cuts;        ///< whole values of which each rank takes its rows, along a dimension
+  std::map<ir::ExprId, ir::ExprId> OwnCounts; ///< a loader's batch size that means this rank's rows, and their name
+  std::set<ir::ExprId> Turned;                ///< of Cuts: it is known along which
+  bool Evaluates = false;                     ///< a module was last told to `eval()`, not to `train()`
   /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
   std::map<Location, bool> Carried;
   std::set<ir::ExprId> ForEachRow; ///< of Cuts: vectors that are taken to hold a number for each row

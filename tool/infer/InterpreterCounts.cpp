@@ -242,6 +242,41 @@ ir::ExprId Interpreter::countIn(ir::ExprId Size, uint32_t Rows) {
   return None;
 }
 
+/// Whether a local variable's name is seen at a place.
+bool Interpreter::seenAt(ir::VarId V, const ir::Range &At) const {
+  const auto Declared = R.DeclarationOf.find(V);
+  if (Declared == R.DeclarationOf.end())
+    return false;
+  const ir::Stmt &S = P.Code.Stmts[Declared->second];
+  if (S.Kind == ir::StmtKind::RangeFor)
+    return P.Code.Stmts[S.Children[0]].Where.contains(At);
+  ir::StmtId Block = Declared->second;
+  do {
+    auto Around = R.ParentOf.find(Block);
+    Block = Around == R.ParentOf.end() ? None : Around->second;
+  } while (Block != None && P.Code.Stmts[Block].Transparent);
+  return Block != None && P.Code.Stmts[Block].Where.contains(At) && S.Where.End <= At.Begin;
+}
+
+/// A name for what a loader hands out, `x` or `batch.data`, that is seen where `At` stands.
+ir::ExprId Interpreter::batchSeen(ir::ExprId At, uint32_t Loader) const {
+  const ir::Range &Here = P.Code.Exprs[At].Where;
+  for (const auto &[E, V] : Last) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    if (V.Kind != Placement::Sharded || V.Dim != 0 || V.Batch != Loader || P.Code.type(E).Kind != TypeKind::Tensor ||
+        !X.Where.Editable)
+      continue;
+    const ir::Expr &Root = X.Kind == ExprKind::Field && X.Object != None ? P.Code.Exprs[X.Object] : X;
+    if (Root.Kind != ExprKind::Ref || Root.Var == None || reassigned(Root.Var))
+      continue;
+    const std::vector<ir::VarId> &Params = P.Code.Functions[Frames.back().Function].Params;
+    if (llvm::is_contained(Params, Root.Var) ? P.Code.Functions[Frames.back().Function].Where.contains(Here)
+                                             : seenAt(Root.Var, Here))
+      return E;
+  }
+  return None;
+}
+
 /// A name for this rank's rows of a batch, as they were cut, that is seen where `E` stands: by it their number is told.
 ir::ExprId Interpreter::cutNamed(ir::ExprId E, uint32_t Rows) const {
   const ir::Range &At = P.Code.Exprs[E].Where;
@@ -255,15 +290,7 @@ ir::ExprId Interpreter::cutNamed(ir::ExprId E, uint32_t Rows) const {
            llvm::is_contained({"to", "contiguous", "clone", "detach", "cuda", "cpu"},
                               StringRef(P.Code.Exprs[Made].Name).rsplit("::").second))
       Made = P.Code.Exprs[Made].Object;
-    const auto Declared = R.DeclarationOf.find(L.Root);
-    if (!Cuts.count(Made) || Declared == R.DeclarationOf.end())
-      continue;
-    ir::StmtId Block = Declared->second;
-    do {
-      auto Around = R.ParentOf.find(Block);
-      Block = Around == R.ParentOf.end() ? None : Around->second;
-    } while (Block != None && P.Code.Stmts[Block].Transparent);
-    if (Block == None || !P.Code.Stmts[Block].Where.contains(At) || P.Code.Stmts[Declared->second].Where.End > At.Begin)
+    if (!Cuts.count(Made) || !seenAt(L.Root, At))
       continue;
     for (ir::ExprId Ref = 0; Ref != P.Code.Exprs.size(); ++Ref)
       if (P.Code.Exprs[Ref].Kind == ExprKind::Ref && P.Code.Exprs[Ref].Var == L.Root &&

@@ -262,7 +262,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     const std::vector<Signature> &Signatures = Otherwise ? Row.WithOption : Row.Signatures;
     Value Contracted = contract(Signatures, Row.Of, featured(Signatures, In.Tensors, E), E, X.Name, &Features,
                                 /*Layer=*/In.Maker != None);
-    if (Contracted.Kind == Placement::Unknown && AnyLocal && realigned(Signatures, In))
+    if (Contracted.Kind == Placement::Unknown && AnyLocal &&
+        (realigned(Signatures, In) || sizedByBatch(Signatures, In)))
       return Contracted;
     if (Features && Contracted.Kind == Placement::Sharded)
       note("assumed-ranks", E, Contracted,

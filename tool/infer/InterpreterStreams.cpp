@@ -136,15 +136,53 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
   Into.push_back(None);
 }
 
+/// The operands of a call that are tensors, or lists of them.
+std::vector<ir::ExprId> Interpreter::tensorsOf(const Operands &In) const {
+  std::vector<ir::ExprId> Exprs;
+  for (ir::ExprId Operand : In.Exprs)
+    if (holdsTensors(P.Code.type(Operand)))
+      Exprs.push_back(Operand);
+  return Exprs;
+}
+
+/// `lstm(x, {h, c})` beside a loader's batch, of states that are made in its step with the loader's batch size,
+/// `torch::zeros({layers, batch_size, features})`, `begin_state(batch_size)`: by it this rank's rows are meant. True if
+/// that takes another run.
+bool Interpreter::sizedByBatch(llvm::ArrayRef<Signature> Signatures, const Operands &In) {
+  auto Step = llvm::find_if(llvm::reverse(Loops), [](const Loop &L) { return L.Mode == LoopMode::Rows; });
+  const std::vector<ir::ExprId> Exprs = tensorsOf(In);
+  if (Step == Loops.rend() || Restart || Exprs.size() != In.Tensors.size())
+    return false;
+  for (const Signature &S : Signatures)
+    for (size_t I = 0; I < std::min(In.Tensors.size(), S.Inputs.size()); ++I) {
+      const Value &Rows = In.Tensors[I];
+      if (Rows.Kind != Placement::Sharded || Rows.Picked || Rows.Dim >= S.Inputs[I].size() ||
+          !llvm::isLower(S.Inputs[I][Rows.Dim]))
+        continue;
+      for (size_t J = 0; J < std::min(In.Tensors.size(), S.Inputs.size()); ++J) {
+        if (!In.Tensors[J].replicated() || S.Inputs[J].find(S.Inputs[I][Rows.Dim]) == std::string::npos ||
+            P.Code.type(Exprs[J]).Kind == TypeKind::Module)
+          continue;
+        std::vector<ir::ExprId> Starts;
+        origins(Exprs[J], *Step, Starts, 32);
+        for (ir::ExprId Start : Starts)
+          P.forEachExpr(Start, [&](ir::ExprId Size) {
+            const bool Named = P.Code.Exprs[Size].Kind != ExprKind::Literal && P.Code.Exprs[Size].Where.Editable;
+            if (Named && P.Code.type(Size).Kind == TypeKind::Integer && isBatchSize(Size))
+              if (const ir::ExprId Batch = batchSeen(Size, Step->Loader); Batch != None)
+                Restart |= OwnCounts.try_emplace(Size, Batch).second;
+          });
+      }
+    }
+  return Restart;
+}
+
 /// Has the operands of a call that takes rows lie as it takes them. True if that takes another run.
 bool Interpreter::realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In) {
   const Loop *Step = stepLoop();
   if (!Step || Restart)
     return false;
-  std::vector<ir::ExprId> Exprs; // of the tensors
-  for (ir::ExprId Operand : In.Exprs)
-    if (holdsTensors(P.Code.type(Operand)))
-      Exprs.push_back(Operand);
+  const std::vector<ir::ExprId> Exprs = tensorsOf(In);
   if (Exprs.size() != In.Tensors.size())
     return false;
   for (const Signature &S : Signatures) {
