@@ -167,7 +167,7 @@ bool Interpreter::sizedByBatch(llvm::ArrayRef<Signature> Signatures, const Opera
         origins(Exprs[J], *Step, Starts, 32);
         for (ir::ExprId Start : Starts)
           P.forEachExpr(Start, [&](ir::ExprId Size) {
-            const bool Named = P.Code.Exprs[Size].Kind != ExprKind::Literal && P.Code.Exprs[Size].Where.Editable;
+            const bool Named = P.Code.Exprs[Size].Kind != ExprKind::Literal && P.unconverted(Size) == Size;
             if (Named && P.Code.type(Size).Kind == TypeKind::Integer && isBatchSize(Size))
               if (const ir::ExprId Batch = batchSeen(Size, Step->Loader); Batch != None)
                 Restart |= OwnCounts.try_emplace(Size, Batch).second;
