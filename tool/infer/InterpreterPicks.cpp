@@ -22,9 +22,11 @@ bool Interpreter::isMask(ir::ExprId E, int Hops) {
                                       "ge",        "less",        "less_equal", "greater",     "greater_equal",
                                       "not_equal", "isnan",       "isinf",      "isfinite",    "isin",
                                       "isclose",   "logical_and", "logical_or", "logical_not", "logical_xor"};
-  static const char *const Keep[] = {"squeeze",   "unsqueeze",   "view",        "reshape",   "flatten",
-                                     "all",       "any",         "detach",      "clone",     "contiguous",
-                                     "expand_as", "bitwise_not", "bitwise_and", "bitwise_or"};
+  static const char *const Keep[] = {
+      "squeeze", "unsqueeze",  "view",      "reshape",     "flatten",     "all",        "any",     "detach",
+      "clone",   "contiguous", "slice",     "narrow",      "select",      "index",      "permute", "transpose",
+      "t",       "expand",     "expand_as", "bitwise_not", "bitwise_and", "bitwise_or", "cpu",     "index_select"};
+  static const char *const Ours[] = {"shard", "own_rows", "all_gather", "gather", "gather_for_metrics", "broadcast"};
   const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
   if (Hops == 0 || P.Code.type(E).Kind != TypeKind::Tensor)
     return false;
@@ -45,8 +47,10 @@ bool Interpreter::isMask(ir::ExprId E, int Hops) {
     return true;
   if (Name == "to" || Name == "toType")
     return mentions(E, "kBool", 2) || mentions(E, "Bool", 2) || (X.Object != None && isMask(X.Object, Hops - 1));
-  ir::ExprId Of = X.Object != None ? X.Object : X.Args.empty() ? None : X.Args[0];
-  return Of != None && llvm::is_contained(Keep, Name) && isMask(Of, Hops - 1);
+  const bool Shares = StringRef(X.Name).starts_with("accelerate::Accelerator::");
+  ir::ExprId Of = X.Object != None && !Shares ? X.Object : X.Args.empty() ? None : X.Args[0];
+  return Of != None && (Shares ? llvm::is_contained(Ours, Name) : llvm::is_contained(Keep, Name)) &&
+         isMask(Of, Hops - 1);
 }
 
 /// A name for what a mask picks: equal names, equal rows. A mask that is changed, or made anew, picks others.
