@@ -43,7 +43,9 @@ struct Findings {
   std::set<ir::ExprId> OwnAddends;                         ///< of one rank's own batch where they were added up
   std::map<ir::ExprId, std::vector<Evidence>> Sinks;       ///< why it is coerced there
   std::map<ir::StmtId, std::vector<Location>> ReduceAfter; ///< accumulators, reduced in place behind their loop
-  std::map<ir::ExprId, std::string> Backwards;             ///< mean or sum
+  /// What a loop over rows has found and each row is computed with, and how it is brought together behind the loop.
+  std::map<ir::StmtId, std::map<Location, std::string>> BroughtAfter;
+  std::map<ir::ExprId, std::string> Backwards; ///< mean or sum
   std::map<std::pair<std::string, ir::ExprId>, Fact> Notes;
   std::map<std::pair<std::string, ir::ExprId>, ir::StmtId> NotedIn; ///< the loop of training steps around each, or None
   std::map<ir::ExprId, std::set<uint32_t>> Moves; ///< `x.to(device)` of a batch, with the loaders it comes from

@@ -471,6 +471,8 @@ Value Interpreter::evalRaw(ir::ExprId E) {
           To != PointsTo.end() &&
           P.Code.typeOf(To->second.Path.empty() ? To->second.Root : To->second.Path.back()).Kind == TypeKind::Tensor;
       Value V = read(Tensor ? To->second : *L, E);
+      if (V.reducible() && readForRows(V))
+        V = Value::of(Placement::Replicated, E);
       if (V.Kind == Placement::Partial && !V.Fresh && outer(*L))
         notWhole("it reads what it adds up", E);
       // `auto& batch = *it` is read where the iterator is kept.

@@ -220,8 +220,12 @@ private:
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
   bool jumpsOver(ir::StmtId Loop) const;
+  bool addedUp(ir::ExprId E) const;
+  Value besideItsRows(ir::ExprId E, Value Row, const Value &Other, bool Divides);
+  bool readForRows(const Value &V);
   void reduceAfter(ir::StmtId Loop, const State &Before);
   bool knownByFields(ir::ExprId Container);
+  bool asksOfEachRow(ir::ExprId Condition, bool Negated) const;
   bool comparesMeans(ir::ExprId Condition) const;
   bool failStop(ir::StmtId S) const;
   bool endsJob(ir::StmtId Handler) const;
@@ -514,6 +518,7 @@ private:
   bool listsRows(ir::ExprId E, const Value &V) const;
   std::optional<Value> itemOfRows(ir::ExprId E);
   std::optional<Value> listed(const Location &L, const Value &Item);
+  std::optional<std::pair<ir::ExprId, bool>> keepsExtreme(const ir::Stmt &If) const;
   std::optional<Value> extreme(const Location &L, ir::ExprId From);
 
   // Rows of a batch that a mask picks (InterpreterPicks.cpp)
@@ -637,6 +642,7 @@ private:
   bool picksOfEachRow(const ir::Expr &X, ir::ExprId Operand) const;
   std::optional<Value> ofEachRow(const ir::Expr &X, Value V);
   bool allRowsCounted(ir::ExprId Count);
+  uint32_t takenBetween(const ir::Expr &Made);
   uint32_t lengthNamed(ir::ExprId List, int Hops = 4);
   bool isPoint(ir::ExprId E);
   bool assigns(ir::VarId V);
@@ -835,7 +841,10 @@ private:
   std::set<ir::ExprId> BothBelow;                ///< those that are both, on several paths
   std::set<std::pair<ir::StmtId, Location>> WholeAfter; ///< of this run: what is whole behind a loop
   std::set<ir::ExprId> CoerceAtReturn;                  ///< returned values of which another is equal on all ranks
-  std::set<ir::ExprId> CoerceAtAssign;                  ///< right-hand sides whose value escapes its step
+  std::map<ir::ExprId, bool> KeptExtremes;              ///< `x` in `if (x > worst) worst = x;`; the largest?
+  std::set<ir::ExprId> NeededForRows;  ///< right-hand sides in loops whose value each row is computed with
+  std::set<ir::ExprId> MeanTerms;      ///< `f(row) / rows`, added up over the rows
+  std::set<ir::ExprId> CoerceAtAssign; ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate

@@ -55,7 +55,7 @@ Value Interpreter::arithmetic(ir::ExprId E, const std::string &Op, const Value &
     return V;
   }
   if (L.Kind == Placement::Own || Rt.Kind == Placement::Own)
-    return L.Kind == Placement::Own ? L : Rt;
+    return L.Kind == Placement::Own ? besideItsRows(E, L, Right, Op == "/") : besideItsRows(E, Rt, Left, false);
   bool Integers = E != None && P.Code.type(E).Kind == TypeKind::Integer;
   if (L.Kind == Placement::Sharded || Rt.Kind == Placement::Sharded) {
     const Value &S = L.Kind == Placement::Sharded ? L : Rt, &O = &S == &L ? Rt : L;
@@ -324,6 +324,16 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
       Sum = Value::of(Placement::Replicated, E);
     }
     return Sum;
+  }
+  if (Batches->Mode == LoopMode::Fold && Addend.Kind == Placement::Own && MeanTerms.count(Addend.Source)) {
+    if (ofStep(L) && (Cur.Kind == Placement::Zero || Cur.Kind == Placement::Mean)) {
+      Value Mean = Value::of(Placement::Mean, E);
+      Mean.setRank(0);
+      Mean.Trained = Addend.Trained || Cur.Trained;
+      return Mean;
+    }
+    notWhole("it adds up shares of its rows to something else", E);
+    return Value::unknown("adds up shares of rows in a loop over rows", E);
   }
   if (Batches->Mode == LoopMode::Fold && Batches->Collects && Addend.Kind == Placement::Own && ofStep(L) &&
       (Cur.Kind == Placement::Zero || (Cur.Kind == Placement::Partial && Cur.Fresh))) {

@@ -344,6 +344,21 @@ bool Interpreter::comparesMeans(ir::ExprId Condition) const {
   return Found;
 }
 
+/// Whether a condition asks what holds of each row, `!mask.any()`: it may hold of a rank's rows, or of none that it
+/// has, where it doesn't of the batch's. (What one row tells, `isnan(x).any()`, is so in one process, too.)
+bool Interpreter::asksOfEachRow(ir::ExprId Condition, bool Negated) const {
+  Condition = P.unconverted(Condition);
+  const ir::Expr &X = P.Code.Exprs[Condition];
+  if (X.Kind == ExprKind::Unary && X.Name == "!")
+    return asksOfEachRow(X.Args[0], !Negated);
+  if ((X.Kind == ExprKind::Binary && (X.Name == "&&" || X.Name == "||")) ||
+      (X.Kind == ExprKind::Call && X.Name == "__builtin_expect"))
+    return llvm::any_of(X.Args, [&](ir::ExprId Arg) { return asksOfEachRow(Arg, Negated); });
+  const auto Asked = Last.find(Condition);
+  return Asked != Last.end() && Asked->second.Kind == Placement::Extreme && Asked->second.Largest == Negated &&
+         P.Code.type(Condition).Kind == ir::TypeKind::Bool;
+}
+
 /// Whether a condition looks at a file that is written, `log.tellp() < limit`, `if (log)`, and ranks haven't agreed.
 bool Interpreter::asksOutput(ir::ExprId Condition) const {
   bool Asks = false, Agreed = false;
@@ -394,14 +409,18 @@ void Interpreter::execIf(const ir::Stmt &S, ir::StmtId Id) {
     }
     Current = Before;
     Recording = Recorded;
-    if (!comparesMeans(S.Value))
+    if (!comparesMeans(S.Value) && !asksOfEachRow(S.Value, /*Negated=*/false))
       return;
   }
   if (const std::optional<bool> Known = given(S.Value)) {
     exec(*Known ? Then : Else);
     return;
   }
-  Value C = eval(S.Value);
+  const auto Kept = ofOneRank() ? keepsExtreme(S) : std::nullopt;
+  const bool OfRows = Kept && eval(Kept->first).Kind == Placement::Own;
+  if (OfRows)
+    KeptExtremes.insert(*Kept);
+  Value C = OfRows ? Value::of(Placement::Own, S.Value) : eval(S.Value);
   if (C.outside() && asksForNull(P, S.Value))
     C.Equal = Strength::Exact;
   if (C.Kind == Placement::Unknown && gatheredIn(S.Value))

@@ -138,6 +138,31 @@ bool Interpreter::allRowsCounted(ir::ExprId Count) {
          (BroughtTogether.count(Count) || countsRows(Count));
 }
 
+/// `std::vector<float>(all.begin() + first, all.begin() + last)`: as many as lie between. 0 of anything else.
+uint32_t Interpreter::takenBetween(const ir::Expr &Made) {
+  if (Made.Kind != ExprKind::Construct || Made.Args.size() < 2)
+    return 0;
+  ir::ExprId Lists[2], Numbers[2];
+  for (size_t I : {0, 1}) {
+    if (Made.Args[I] == None)
+      return 0;
+    const ir::Expr &X = P.Code.Exprs[P.unconverted(Made.Args[I])];
+    std::vector<ir::ExprId> Sides = X.Args;
+    if (X.Object != None)
+      Sides.insert(Sides.begin(), X.Object);
+    if (!StringRef(X.Name).ends_with("+") || Sides.size() != 2)
+      return 0;
+    Lists[I] = Sides[0];
+    Numbers[I] = Sides[1];
+  }
+  if (!StringRef(P.Code.Exprs[P.unconverted(Lists[0])].Name).ends_with("begin") ||
+      spelled(Lists[0]) != spelled(Lists[1]))
+    return 0;
+  const uint32_t Window = named("p:between" + spelled(Numbers[0]) + ";" + spelled(Numbers[1]));
+  Windows.insert(Window);
+  return toldBy(Window, distance(Numbers[0], Numbers[1]));
+}
+
 /// A list that is filled in one place: with every other that is filled there, as long as the rounds of its loop.
 uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
   List = P.unconverted(List);
@@ -150,6 +175,8 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
   };
   if (Made(X))
     return allRowsCounted(X.Args[0]) ? BatchRows : rowsNamed(X.Args[0]);
+  if (const uint32_t Between = takenBetween(X))
+    return Between;
   if (Hops == 0)
     return 0;
   // `draw(x.size(0))`: what the function fills
@@ -184,9 +211,13 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
       });
   }
   auto In = Filling->find(X.Var);
-  if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end())
-    if (const ir::Expr &Of = P.Code.Exprs[Init->second]; Made(Of))
+  if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end()) {
+    const ir::Expr &Of = P.Code.Exprs[Init->second];
+    if (Made(Of))
       return allRowsCounted(Of.Args[0]) ? BatchRows : rowsNamed(Of.Args[0]);
+    if (const uint32_t Between = takenBetween(Of))
+      return Between;
+  }
   if (In == Filling->end() || In->second == None)
     return 0;
   ir::StmtId Loop = In->second; // of one without braces

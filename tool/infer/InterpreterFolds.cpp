@@ -304,6 +304,39 @@ bool Interpreter::addsTo(const Location &L, ir::ExprId Sum) {
   return X.Kind == ExprKind::Binary && X.Name == "+" && namedIn(P, X.Args[0]) != None && lvalue(X.Args[0]) == L;
 }
 
+/// Whether `E` is what the loop adds up, `l += e`, `l = l + e`.
+bool Interpreter::addedUp(ir::ExprId E) const {
+  bool Found = false;
+  auto Is = [&](ir::ExprId Addend) { return P.unconverted(Addend) == P.unconverted(E); };
+  P.forEachExprIn(Loops.back().Statement, [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    if (StringRef(X.Name).ends_with("+=") && X.Args.size() + (X.Object != None) == 2) {
+      Found |= Is(X.Args.back());
+    } else if (X.Kind == ExprKind::Assign && X.Name == "=") {
+      const ir::Expr &Sum = P.Code.Exprs[P.unconverted(X.Args[1])];
+      Found |= Sum.Kind == ExprKind::Binary && Sum.Name == "+" && Is(Sum.Args[1]);
+    }
+  });
+  return Found;
+}
+
+/// A row beside what all rows of its batch tell: `loss += f(x[i]) / x.size(0)` is a mean over them. Anything else has
+/// to be computed with that of all ranks' rows.
+Value Interpreter::besideItsRows(ir::ExprId E, Value Row, const Value &Other, bool Divides) {
+  if (Other.reducible() && OwnCalls > 0)
+    note("row-loop", E, Other,
+         "is needed from all ranks in what a standard algorithm calls for each of this rank's rows");
+  if (!Other.reducible() || OwnCalls > 0 || Loops.empty() || Loops.back().Mode != LoopMode::Fold)
+    return Row;
+  if (Divides && Other.Kind == Placement::Extent && E != None && addedUp(E)) {
+    MeanTerms.insert(E);
+    Row.Source = E;
+  } else {
+    notWhole("it computes a row with what all rows of its batch tell", E);
+  }
+  return Row;
+}
+
 /// In a loop over the items of a batch, the `x` of `l + x`.
 ir::ExprId Interpreter::addedTo(const Location &L, ir::ExprId Sum) {
   if (Loops.empty() || Loops.back().Mode != LoopMode::Fold || !Loops.back().Collects || !addsTo(L, Sum))
@@ -326,27 +359,52 @@ std::optional<Value> Interpreter::listed(const Location &L, const Value &Item) {
   return Rows;
 }
 
+/// `if (x > worst) worst = x;` is `worst = std::max(worst, x)`: what is assigned in it, and whether it's the largest.
+std::optional<std::pair<ir::ExprId, bool>> Interpreter::keepsExtreme(const ir::Stmt &If) const {
+  ir::StmtId Then = If.Children[0];
+  if (P.Code.Stmts[Then].Kind == ir::StmtKind::Block && P.Code.Stmts[Then].Children.size() == 1)
+    Then = P.Code.Stmts[Then].Children[0];
+  const ir::Stmt &S = P.Code.Stmts[Then];
+  const ir::Expr &Asked = P.Code.Exprs[P.unconverted(If.Value)];
+  if (If.Children[1] != None || S.Kind != ir::StmtKind::Expr || S.Value == None || Asked.Kind != ExprKind::Binary ||
+      !llvm::is_contained({"<", "<=", ">", ">="}, Asked.Name))
+    return std::nullopt;
+  const ir::Expr &Keeps = P.Code.Exprs[P.unconverted(S.Value)];
+  if (Keeps.Kind != ExprKind::Assign || Keeps.Name != "=" || namedIn(P, Keeps.Args[0]) == None)
+    return std::nullopt;
+  auto Same = [&](ir::ExprId A, ir::ExprId B) { return spelled(P.unconverted(A)) == spelled(P.unconverted(B)); };
+  for (bool Turned : {false, true})
+    if (Same(Asked.Args[Turned], Keeps.Args[1]) && Same(Asked.Args[!Turned], Keeps.Args[0]))
+      return std::pair(Keeps.Args[1], (Asked.Name[0] == '>') != Turned);
+  return std::nullopt;
+}
+
 /// `worst = std::max(worst, x)` of what only this rank has: the largest so far of what it has seen.
 std::optional<Value> Interpreter::extreme(const Location &L, ir::ExprId From) {
   const ir::Expr &X = P.Code.Exprs[From];
-  bool Largest = X.Name == "std::max" || X.Name == "std::fmax";
-  if (X.Kind != ExprKind::Call || X.Args.size() != 2 || !(Largest || X.Name == "std::min" || X.Name == "std::fmin"))
-    return std::nullopt;
   if (!ofOneRank() || !outer(L) || Divergent > 0)
     return std::nullopt;
-  for (size_t I : {0, 1}) {
-    if (namedIn(P, X.Args[I]) == None || lvalue(X.Args[I]) != L)
-      continue;
+  auto Of = [&](ir::ExprId Seen, bool Largest) -> std::optional<Value> {
     Value Before = read(L, From);
     bool Fits =
         Before.replicated() || (Before.Kind == Placement::Extreme && Before.Running && Before.Largest == Largest);
-    if (!Fits || eval(X.Args[1 - I]).Kind != Placement::Own)
+    if (!Fits || eval(Seen).Kind != Placement::Own)
       return std::nullopt;
     Value Result = Value::of(Placement::Extreme, From);
     Result.Largest = Largest;
     Result.Running = true;
     Result.setRank(0);
     return Result;
+  };
+  if (auto Kept = KeptExtremes.find(From); Kept != KeptExtremes.end())
+    return Of(From, Kept->second);
+  bool Largest = X.Name == "std::max" || X.Name == "std::fmax";
+  if (X.Kind != ExprKind::Call || X.Args.size() != 2 || !(Largest || X.Name == "std::min" || X.Name == "std::fmin"))
+    return std::nullopt;
+  for (size_t I : {0, 1}) {
+    if (namedIn(P, X.Args[I]) == None || lvalue(X.Args[I]) != L)
+      continue;
+    return Of(X.Args[1 - I], Largest);
   }
   return std::nullopt;
 }

@@ -12,6 +12,12 @@ using migrate::ir::TypeKind;
 
 namespace migrate {
 
+/// Whether a call divides by its second operand, `loss / rows`.
+static bool divides(const ir::Expr &X) {
+  const StringRef Name = StringRef(X.Name).contains("::") ? StringRef(X.Name).rsplit("::").second : StringRef(X.Name);
+  return Name == "/" || Name == "operator/" || Name == "div" || Name == "divide" || Name == "true_divide";
+}
+
 /// Whether reduced dimensions stay: `keepdim`, if it is told apart here.
 static std::optional<bool> keeps(const Program &P, const std::map<std::string, std::vector<ir::ExprId>> &Args) {
   auto It = Args.find("keepdim");
@@ -220,8 +226,12 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   if (Computes(Row.Kind))
     for (Placement Kind : {Placement::Unknown, Placement::Own})
       for (const Value &V : Values)
-        if (V.Kind == Kind && Row.Kind != Operation::NoiseLike)
-          return V;
+        if (V.Kind == Kind && Row.Kind != Operation::NoiseLike) {
+          Result = V;
+          for (size_t I = 0; Kind == Placement::Own && I != Values.size(); ++I)
+            Result = besideItsRows(E, Result, Values[I], I == 1 && divides(X));
+          return Result;
+        }
   Dimensions Dims = dimensions(Row, Args, In.Exprs.empty() ? None : In.Exprs[0]);
   if (optionGiven(Row.DropsOut, X, In) && !madeWithout(In.Maker, "dropout")) { // of the rows, if there are any
     auto Rows = llvm::find_if(Values, [](const Value &V) { return V.Kind == Placement::Sharded; });

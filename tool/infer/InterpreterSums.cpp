@@ -98,6 +98,28 @@ static bool reducibleType(const ir::Type &T) {
   });
 }
 
+/// What all rows of a batch tell and each of them is computed with, `pad(row, {0, longest - row.size(0)})`,
+/// `(x[i] - mean) / deviation`, is that of all ranks' rows. No collective may stand in the loop over the rows: it's
+/// brought together where it was assigned, or behind the loop that found it. True if that takes another run.
+bool Interpreter::readForRows(const Value &V) {
+  const bool Rows = OwnCalls > 0 || llvm::any_of(Loops, [](const Loop &L) { return L.Mode == LoopMode::Fold; });
+  const bool Extreme = V.Kind == Placement::Extreme && (Divergent > 0 || ofOneRank());
+  if (V.AssignedBy == None || !(Extreme || (Rows && (V.Kind == Placement::Mean || V.Kind == Placement::Partial))))
+    return false;
+  const ir::Range &Found = P.Code.Exprs[V.AssignedBy].Where;
+  auto Holds = [&](ir::StmtId S) { return P.Code.Stmts[S].Where.contains(Found); };
+  if (!Loops.empty() && Holds(Loops.back().Statement)) // what it adds up itself
+    return false;
+  bool Behind = false; // a loop that is over
+  P.forEachStmt(P.Code.Functions[Frames.back().Function].Body, [&](ir::StmtId S) {
+    const StmtKind Kind = P.Code.Stmts[S].Kind;
+    Behind |= (Kind == StmtKind::Loop || Kind == StmtKind::RangeFor) && Holds(S) &&
+              llvm::none_of(Loops, [&](const Loop &L) { return L.Statement == S; });
+  });
+  Restart |= (Behind ? NeededForRows : CoerceAtAssign).insert(V.AssignedBy).second;
+  return Restart;
+}
+
 /// Accumulators of this function that the loop has filled are reduced behind it, once and in place, if nothing adds
 /// to them again: they were declared right outside of it, or are started anew there.
 void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
@@ -107,9 +129,18 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   if (auto Parent = R.ParentOf.find(Id);
       Parent != R.ParentOf.end() && P.Code.Stmts[Parent->second].Kind != StmtKind::Block)
     return;
-  if (ofOneRank())
-    return;
   ir::FuncId F = Frames.back().Function;
+  auto FoundForRows = [&](const Location &L, const Value &V) {
+    return NeededForRows.count(V.AssignedBy) && L.Path.empty() && P.Code.Vars[L.Root].Function == F &&
+           P.Code.Stmts[Id].Where.contains(P.Code.Exprs[V.AssignedBy].Where);
+  };
+  if (ofOneRank()) { // the same text, in an evaluation
+    if (llvm::none_of(Loops, [](const Loop &Around) { return Around.Mode == LoopMode::Fold; }))
+      for (const auto &[L, V] : Current)
+        if (FoundForRows(L, V))
+          notWhole("a collective would stand in it", V.AssignedBy);
+    return;
+  }
   // One text for what is a part on one path, and whole on another: the latter would count once for each rank.
   auto Both = [&](const Location &L, const Value &V) {
     const ir::Stmt &S = P.Code.Stmts[Id];
@@ -119,10 +150,23 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
              "`, which needs `reduce` on one path, and is equal on all ranks on another");
   };
   for (auto &[L, V] : Current) {
+    if (V.reducible() && FoundForRows(L, V)) {
+      const bool Extreme = V.Kind == Placement::Extreme; // of equal numbers, the same
+      if (Recording)
+        Out.BroughtAfter[Id][L] = Extreme ? (V.Largest ? "max" : "min") : V.Fresh ? "sum" : "reduce";
+      if (Recording && !Extreme && WholeAfter.count({Id, L}))
+        Both(L, V);
+      V = Value::of(Placement::Replicated, V.Source);
+      continue;
+    }
     if (Recording && V.Kind == Placement::Replicated && P.Code.Vars[L.Root].Function == F) {
       WholeAfter.insert({Id, L});
       if (auto Also = Out.ReduceAfter.find(Id); Also != Out.ReduceAfter.end() && llvm::is_contained(Also->second, L))
         Both(L, V);
+      else if (auto Sums = Out.BroughtAfter.find(Id); Sums != Out.BroughtAfter.end())
+        if (auto Found = Sums->second.find(L);
+            Found != Sums->second.end() && (Found->second == "sum" || Found->second == "reduce"))
+          Both(L, V);
     }
     if (V.Kind != Placement::Partial || V.Fresh || P.Code.Vars[L.Root].Function != F)
       continue;

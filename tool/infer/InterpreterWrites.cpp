@@ -219,6 +219,8 @@ void Interpreter::writeBack(ir::ExprId E, const ir::Expr &X, const OperationRow 
         write(*lvalue(Root), Value::unknown("is written in part", E), E);
       } else {
         wroteInto(X.Object, Result, E);
+        if (Result.Kind == Placement::Own && read(*lvalue(Root), E).replicated()) // `row.narrow(0, 0, n).copy_(one)`
+          write(*lvalue(Root), Result, E);
       }
     }
   }

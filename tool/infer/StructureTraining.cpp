@@ -202,6 +202,14 @@ void Deriver::metrics() {
     M.Texts["values"] = llvm::join(Names, ", ");
     Out.add(std::move(M));
   }
+  for (const auto &[Loop, Places] : F.BroughtAfter)
+    for (const auto &[L, How] : Places) {
+      Fact M = fact("metric-for-rows", R.FunctionOf.at(Loop));
+      M.Nodes["loop"] = P.Code.Stmts[Loop].Where;
+      M.Texts["value"] = spelled(P, L);
+      M.Texts["how"] = How;
+      Out.add(std::move(M));
+    }
   for (const auto &[E, Rows] : F.RowNoise) {
     Fact N = factAt("row-noise", "draw", detachedAt(E));
     N.Nodes["rows"] = expr(Rows).Where;

@@ -89,6 +89,7 @@ Tensor clamp(const Tensor& self, const std::optional<Tensor>& min = {}, const st
 Tensor clamp_min(const Tensor& self, const Scalar& min);
 Tensor clamp_min(const Tensor& self, const Tensor& min);
 Tensor concat(TensorList tensors, int64_t dim = 0);
+Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value = 0);
 Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
               IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
 Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
