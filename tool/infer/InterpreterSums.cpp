@@ -106,6 +106,8 @@ bool Interpreter::readForRows(const Value &V) {
   const bool Extreme = V.Kind == Placement::Extreme && (Divergent > 0 || ofOneRank());
   if (V.AssignedBy == None || !(Extreme || (Rows && (V.Kind == Placement::Mean || V.Kind == Placement::Partial))))
     return false;
+  if (V.Trained && !numeric(V.AssignedBy)) // whose gradient would end there
+    return false;
   const ir::Range &Found = P.Code.Exprs[V.AssignedBy].Where;
   auto Holds = [&](ir::StmtId S) { return P.Code.Stmts[S].Where.contains(Found); };
   if (!Loops.empty() && Holds(Loops.back().Statement)) // what it adds up itself
