@@ -220,7 +220,7 @@ private:
   void declare(ir::VarId V, ir::ExprId Init, ir::StmtId S);
   bool startedBefore(ir::StmtId Id, ir::VarId Var) const;
   bool jumpsOver(ir::StmtId Loop) const;
-  bool addedUp(ir::ExprId E) const;
+  bool addedUp(ir::ExprId E);
   Value besideItsRows(ir::ExprId E, Value Row, const Value &Other, bool Divides);
   bool readForRows(const Value &V);
   void reduceAfter(ir::StmtId Loop, const State &Before);

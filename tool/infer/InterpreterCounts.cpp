@@ -167,16 +167,15 @@ uint32_t Interpreter::takenBetween(const ir::Expr &Made) {
 uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
   List = P.unconverted(List);
   const ir::Expr &X = P.Code.Exprs[List];
-  // `std::vector<float>(n, 1)`
+  // `std::vector<float>(n, 1)`, `std::vector<float>(all.begin() + first, all.begin() + last)`
   auto Made = [&](const ir::Expr &Of) {
-    return Of.Kind == ExprKind::Construct && !Of.Args.empty() && Of.Args[0] != None &&
-           P.Code.type(Of.Args[0]).Kind == TypeKind::Integer &&
-           StringRef(P.Code.type(List).Name).starts_with("std::vector<");
+    const bool Counted = Of.Kind == ExprKind::Construct && !Of.Args.empty() && Of.Args[0] != None &&
+                         P.Code.type(Of.Args[0]).Kind == TypeKind::Integer &&
+                         StringRef(P.Code.type(List).Name).starts_with("std::vector<");
+    return !Counted ? takenBetween(Of) : allRowsCounted(Of.Args[0]) ? BatchRows : rowsNamed(Of.Args[0]);
   };
-  if (Made(X))
-    return allRowsCounted(X.Args[0]) ? BatchRows : rowsNamed(X.Args[0]);
-  if (const uint32_t Between = takenBetween(X))
-    return Between;
+  if (const uint32_t Length = Made(X))
+    return Length;
   if (Hops == 0)
     return 0;
   // `draw(x.size(0))`: what the function fills
@@ -211,13 +210,9 @@ uint32_t Interpreter::lengthNamed(ir::ExprId List, int Hops) {
       });
   }
   auto In = Filling->find(X.Var);
-  if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end()) {
-    const ir::Expr &Of = P.Code.Exprs[Init->second];
-    if (Made(Of))
-      return allRowsCounted(Of.Args[0]) ? BatchRows : rowsNamed(Of.Args[0]);
-    if (const uint32_t Between = takenBetween(Of))
-      return Between;
-  }
+  if (auto Init = R.Init.find(X.Var); In == Filling->end() && Init != R.Init.end())
+    if (const uint32_t Length = Made(P.Code.Exprs[Init->second]))
+      return Length;
   if (In == Filling->end() || In->second == None)
     return 0;
   ir::StmtId Loop = In->second; // of one without braces

@@ -304,18 +304,21 @@ bool Interpreter::addsTo(const Location &L, ir::ExprId Sum) {
   return X.Kind == ExprKind::Binary && X.Name == "+" && namedIn(P, X.Args[0]) != None && lvalue(X.Args[0]) == L;
 }
 
-/// Whether `E` is what the loop adds up, `l += e`, `l = l + e`.
-bool Interpreter::addedUp(ir::ExprId E) const {
+/// Whether `E` is what the loop adds up, `l += e`, `l = l + e`, to something that outlives its row.
+bool Interpreter::addedUp(ir::ExprId E) {
   bool Found = false;
-  auto Is = [&](ir::ExprId Addend) { return P.unconverted(Addend) == P.unconverted(E); };
   P.forEachExprIn(Loops.back().Statement, [&](ir::ExprId Sub) {
     const ir::Expr &X = P.Code.Exprs[Sub];
-    if (StringRef(X.Name).ends_with("+=") && X.Args.size() + (X.Object != None) == 2) {
-      Found |= Is(X.Args.back());
-    } else if (X.Kind == ExprKind::Assign && X.Name == "=") {
-      const ir::Expr &Sum = P.Code.Exprs[P.unconverted(X.Args[1])];
-      Found |= Sum.Kind == ExprKind::Binary && Sum.Name == "+" && Is(Sum.Args[1]);
-    }
+    const bool Adds = StringRef(X.Name).ends_with("+=") && X.Args.size() + (X.Object != None) == 2;
+    if (!Adds && !(X.Kind == ExprKind::Assign && X.Name == "="))
+      return;
+    const std::optional<Location> To = lvalue(X.Object != None ? X.Object : X.Args[0]);
+    ir::ExprId Addend = X.Args.back();
+    if (!To || !outer(*To) || (!Adds && !addsTo(*To, Addend)))
+      return;
+    if (!Adds)
+      Addend = P.Code.Exprs[P.unconverted(Addend)].Args[1];
+    Found |= P.unconverted(Addend) == P.unconverted(E);
   });
   return Found;
 }
