@@ -304,4 +304,50 @@ void Interpreter::squeezesAll(ir::ExprId E, const ir::Expr &X, const Value &V) {
     note("assumed-ranks", E, V, DropsRows);
 }
 
+/// How many rows have a name, as the program writes it; nothing if it doesn't.
+std::string Interpreter::lengthOf(uint32_t Rows) const {
+  const auto Length = Lengths.find(Rows);
+  if (Length == Lengths.end())
+    return "";
+  const auto Known = RowCounts.find(Rows);
+  return Known != RowCounts.end() ? std::to_string(Known->second)
+                                  : "`" + P.Code.Vars[P.Code.Exprs[P.unconverted(Length->second)].Var].Name + "`";
+}
+
+/// Whether a step shares out both, as batches that aren't one: ranks have other parts of them, and some may have none
+/// of one alone.
+bool Interpreter::ofOtherBatches(uint32_t A, uint32_t B) {
+  const bool Named = metAs(A) != 0 && metAs(B) != 0;
+  const Loop *Step = A == B || (Named && metAs(A) == metAs(B)) ? nullptr : stepLoop();
+  if (!Step || !CutRows[Step->Statement].count(A) || !CutRows[Step->Statement].count(B))
+    return false;
+  // The 8 of `slice(0, i, i + 8)` are fewer at an end, which needn't be the other's.
+  const std::string One = lengthOf(A), Other = lengthOf(B);
+  if (!One.empty() && One == Other && Exactly.count(A) && Exactly.count(B))
+    return false;
+  return One.empty() || Other.empty() || One == Other ? Named : true;
+}
+
+/// A mean is weighed by the rows of the batch that the step has shared out last, and a sum left out where a rank has
+/// none of it: of another batch, with other parts on the ranks, it would be something else.
+void Interpreter::ofOneBatch(ir::ExprId E, const Value &V) {
+  const bool Mean = V.Kind == Placement::Mean;
+  const Loop *Step = V.Rows > NoRows && (Mean || (V.Kind == Placement::Partial && V.Fresh)) ? stepLoop() : nullptr;
+  if (!Step || InHand == V.Rows)
+    return;
+  auto Count = [&](uint32_t Rows) { return lengthOf(Rows).empty() ? "" : lengthOf(Rows) + " "; };
+  if (CutAhead.count(V.Rows) && metAs(InHand) != metAs(V.Rows) &&
+      (lengthOf(V.Rows).empty() || lengthOf(V.Rows) != lengthOf(InHand)))
+    note("ambiguous-placement", E, V,
+         (Mean ? "is a mean over " : "is a sum over ") + Count(V.Rows) +
+             "rows that were cut in front of its loop, and another batch has come since");
+  for (uint32_t Other : InHand ? std::set{InHand} : CutRows[Step->Statement])
+    if (ofOtherBatches(V.Rows, Other))
+      note("ambiguous-placement", E, V,
+           (Mean ? "is a mean over " : "is a sum over ") + Count(V.Rows) + "rows in a step that shares out " +
+               Count(Other) +
+               "others as well, of which ranks have other parts; write it as a sum over its rows, divided by their "
+               "number as the bounds tell it, `x.sum() / (end - i)`");
+}
+
 } // namespace migrate

@@ -1,4 +1,4 @@
-//===- InterpreterDemands.cpp - What must be the same on every rank --------===//
+//===- InterpreterDemands.cpp - What must be the same on every rank -------===//
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"

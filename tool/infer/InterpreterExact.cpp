@@ -1,4 +1,4 @@
-//===- InterpreterExact.cpp - Floats that every rank computes for itself ---===//
+//===- InterpreterExact.cpp - Floats that every rank computes for itself --===//
 //
 // What is whole is exact, bit for bit, or recomputed: a float that each rank computed for itself, which may differ in
 // the last bit where hosts, devices or kernels are unlike. That bit is nothing to a sum, and everything to a condition:

@@ -1,4 +1,4 @@
-//===- InterpreterLosses.cpp - Losses over the rows of a batch -------------===//
+//===- InterpreterLosses.cpp - Losses over the rows of a batch ------------===//
 #include "infer/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"

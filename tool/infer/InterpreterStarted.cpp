@@ -1,4 +1,4 @@
-//===- InterpreterStarted.cpp - Functions that run otherwise than in turn --===//
+//===- InterpreterStarted.cpp - Functions that run otherwise than in turn -===//
 //
 // A recursive function is followed once: what it returns for rows is assumed where it calls itself, and confirmed when
 // it is left. A function that a thread or task runs is followed where that is started; ranks can't meet in it. What

@@ -1,4 +1,4 @@
-//===- InterpreterStreams.cpp - Batches that lie along another dimension ---===//
+//===- InterpreterStreams.cpp - Batches that lie along another dimension --===//
 //
 // A batch that no loader made is cut along its first dimension, until something says where its rows lie: an RNN takes
 // time first, a target goes with an output whose rows lie elsewhere. The cut is turned then, and the run starts again.

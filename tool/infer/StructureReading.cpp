@@ -1,4 +1,4 @@
-//===- StructureReading.cpp - What runs where data are read ----------------===//
+//===- StructureReading.cpp - What runs where data are read ---------------===//
 //
 // Each rank reads its own rows: draws there are of its own numbers, and what a collation makes of a batch's examples
 // together is of the rank's alone.
