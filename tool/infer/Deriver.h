@@ -39,6 +39,7 @@ private:
   void chooseDevices();
   void chooseTaughtDevices();
   void chooseIndexed();
+  void compareDevices();
   bool namesVisible(const ir::Expr &X) const;
   bool picksDevice() const;
   bool numbersGpu(const ir::Expr &X) const;
@@ -47,6 +48,7 @@ private:
   bool holdsIndexed(const ir::Range &Where) const;
   void models();
   bool moves(ir::ExprId E) const;
+  ir::StmtId movesAlone(ir::ExprId E) const;
   bool doesWith(ir::StmtId S, ObjectId Model, bool Constructors, llvm::function_ref<bool(const ir::Expr &)> Does) const;
   bool asksPlace(ir::StmtId S, ObjectId Model) const;
   bool writesParameters(ir::StmtId S, ObjectId Model) const;

@@ -64,6 +64,7 @@ Value Interpreter::ours(ir::ExprId E, const ir::Expr &X) {
   if (Name == "squeeze" && !Args.empty()) {
     if (uint32_t Batch = Last[X.Args[0]].Batch; Batch != None) // used where it was read, as by `x.squeeze()`
       Out.Unmoved.insert(Batch);
+    Args[0].Batch = None;
     return squeezed(Args[0], {}, E);
   }
   if (Name == "gradient" && !Args.empty()) { // at this rank's rows

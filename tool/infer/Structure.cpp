@@ -375,10 +375,35 @@ bool Deriver::moves(ir::ExprId E) const {
   return It != F.Moves.end() && llvm::all_of(It->second, [&](uint32_t L) { return PreparedLoaders.count(L) != 0; });
 }
 
+/// The statement `x = x.to(device);` that does nothing but move `E` to where it lies, or None.
+ir::StmtId Deriver::movesAlone(ir::ExprId E) const {
+  const ir::VarId Moved = expr(P.unconverted(expr(E).Object)).Var;
+  auto Alone = [&](const auto &Known) {
+    const auto &[S, Parent] = Known;
+    const ir::Stmt &X = P.Code.Stmts[S];
+    if (X.Kind != StmtKind::Expr || X.Value == None || P.Code.Stmts[Parent].Kind != StmtKind::Block ||
+        !X.Where.Editable)
+      return false;
+    const ir::Expr &Set = expr(X.Value);
+    return Set.Kind == ExprKind::Assign && Set.Name == "=" && Set.Args.size() == 2 && P.unconverted(Set.Args[1]) == E &&
+           expr(Set.Args[0]).Kind == ExprKind::Ref && expr(Set.Args[0]).Var == Moved;
+  };
+  const bool Named = expr(P.unconverted(expr(E).Object)).Kind == ExprKind::Ref && Moved != None;
+  const auto It = Named ? llvm::find_if(R.ParentOf, Alone) : R.ParentOf.end();
+  return It == R.ParentOf.end() ? None : It->first;
+}
+
 void Deriver::batches() {
   for (const auto &[E, Loaders] : F.Moves) {
     if (!moves(E))
       continue;
+    if (const ir::StmtId Statement = movesAlone(E); Statement != None) {
+      Fact M = fact("batch-move-alone", functionOf(E));
+      M.Nodes["statement"] = P.Code.Stmts[Statement].Where;
+      Out.add(std::move(M));
+      Deleted.insert(Statement);
+      continue;
+    }
     Fact M = fact("batch-move", functionOf(E));
     M.Nodes["call"] = expr(E).Where;
     M.Nodes["batch"] = expr(expr(E).Object).Where;

@@ -83,7 +83,9 @@ void Deriver::device(ir::ExprId Value, ir::FuncId Function, bool InInitializer) 
   // A copy of another device, a result of the project's own function (whose return is looked at itself), the CPU.
   if (P.Code.type(Value).Kind == TypeKind::Device && X->Kind != ExprKind::Conditional)
     return;
-  if (StringRef(X->Name).ends_with("kCPU") || (X->Kind == ExprKind::Literal && X->Name == "cpu") || givesDevice(*X))
+  const ir::Expr &Text = expr(P.unconverted(Value));
+  if (StringRef(X->Name).ends_with("kCPU") || (Text.Kind == ExprKind::Literal && Text.Name == "cpu") ||
+      givesDevice(*X))
     return;
   bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
                  StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&
@@ -106,6 +108,48 @@ void Deriver::devices() {
   chooseIndexed();
   for (const Fact &D : Out.all())
     Asks |= StringRef(D.Name).starts_with("device-");
+  if (Asks)
+    compareDevices();
+}
+
+/// `device == torch::kCUDA` holds for a device without a number only, and the ranks' have one. A tensor's has one
+/// alone, too: such a comparison stays what it is.
+void Deriver::compareDevices() {
+  auto Kind = [&](ir::ExprId E) { // the constructor's argument in `torch::kCUDA`, `torch::Device(torch::kCUDA)`
+    while (expr(E).Kind == ExprKind::Cast && expr(E).Args.size() == 1)
+      E = expr(E).Args[0];
+    const ir::Expr &X = expr(E);
+    const bool Makes = X.Kind == ExprKind::Construct && P.Code.type(E).Kind == TypeKind::Device && X.Args.size() == 1;
+    const TypeKind Of = Makes && X.Args[0] != None ? P.Code.type(X.Args[0]).Kind : TypeKind::Unknown;
+    const bool Gpu = Of == TypeKind::DeviceType || Of == TypeKind::Enum;
+    return Gpu && !StringRef(expr(X.Args[0]).Name).ends_with("CPU") ? X.Args[0] : None;
+  };
+  for (ir::ExprId E = 0; E != P.Code.Exprs.size(); ++E) {
+    const ir::Expr &X = expr(E);
+    if (X.Kind != ExprKind::Binary || (X.Name != "==" && X.Name != "!=") || functionOf(E) == None)
+      continue;
+    for (size_t I = 0; I != 2; ++I) {
+      const ir::ExprId Device = P.unconverted(X.Args[I]), Literal = X.Args[1 - I];
+      const ir::Expr &Named = expr(Device);
+      const bool Holds = Named.Kind == ExprKind::Ref || Named.Kind == ExprKind::Field;
+      if (!Holds || P.Code.type(Device).Kind != TypeKind::Device || Kind(Literal) == None)
+        continue;
+      bool OfTensor = false;
+      std::vector<ir::ExprId> Given = R.givenTo(Named.Var);
+      if (auto Init = R.Init.find(Named.Var); Init != R.Init.end())
+        Given.push_back(Init->second);
+      for (ir::ExprId From : Given)
+        P.forEachExpr(From, [&](ir::ExprId Sub) {
+          StringRef Name = expr(Sub).Name;
+          OfTensor |= Name.starts_with("at::") && Name.ends_with("::device") && expr(Sub).Object != None;
+        });
+      if (OfTensor)
+        continue;
+      Out.add(factAt("device-compared", "device", Device));
+      if (expr(Literal).Where.Begin != expr(Kind(Literal)).Where.Begin) // written out
+        Out.add(factAt("device-compared", "device", Literal));
+    }
+  }
 }
 
 /// The device variables that anything is placed by: others are only looked at, or printed.
