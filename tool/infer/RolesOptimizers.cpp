@@ -25,10 +25,13 @@ void Roles::findOptimizers() {
       return (X.Kind == ExprKind::Construct && !X.Args.empty() && P.Code.type(X.Args[0]).Kind != TypeKind::Optimizer) ||
              (X.Kind == ExprKind::Call && StringRef(X.Name).starts_with("std::make_"));
     };
-    // A helper that makes one: what it is given are its models.
+    // A helper that makes one, or one of several that a table holds, `makers.at(name)(net->parameters())`: what it is
+    // given are its models.
     auto Helps = [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
-      return X.Kind == ExprKind::Call && !P.bodies(X).empty() && !P.Code.typeOf(Var).Reference;
+      auto OfModel = [&](ir::ExprId Arg) { return !modelsIn(Arg, F, 2).empty(); };
+      return X.Kind == ExprKind::Call && !P.Code.typeOf(Var).Reference &&
+             (!P.bodies(X).empty() || llvm::any_of(X.Args, OfModel));
     };
     // `optimizer = nullptr` makes none.
     auto Empties = [&](ir::ExprId E) {
