@@ -144,6 +144,9 @@ static bool differentiates(const Program &P, const ir::Expr &X) {
 /// Has what `E` is computed from brought together, from the next run on, if all rows have to be.
 void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   const ir::Expr &X = P.Code.Exprs[E];
+  // `std::vector<float> values(t.data_ptr<float>(), …)` of all rows
+  if (X.Kind == ExprKind::Construct && V.replicated() && StringRef(P.Code.type(E).Name).starts_with("std::vector<"))
+    V.AllRows |= llvm::any_of(X.Args, [&](ir::ExprId Arg) { return Arg != None && Last[Arg].AllRows; });
   bool Computes = X.Kind == ExprKind::Binary || X.Kind == ExprKind::Call || X.Kind == ExprKind::Index ||
                   X.Kind == ExprKind::Unary || X.Kind == ExprKind::Conditional;
   if (!Computes || Restart || (V.Kind == Placement::Unknown && writeTargets().count(E)))
@@ -174,6 +177,15 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   bool Stuck = V.Kind == Placement::Unknown && !Unfollowed;
   if (!trainsHere())
     return;
+  // `x.select(1, 0).copy_(all)`: of what is written into this rank's rows, its own.
+  if (Whole && X.Kind == ExprKind::Call && X.Object != None && Name == "copy_" && !X.Args.empty() &&
+      Last[X.Object].Kind == Placement::Sharded && Last[X.Object].Dim == 0) {
+    const int Into = Last[X.Object].Rank, From = Last[X.Args[0]].Rank;
+    if ((Into < 0 || From < 0 || Into == From) && OwnRows.insert(X.Args[0]).second) {
+      Restart = true;
+      return;
+    }
+  }
   if (V.Kind == Placement::Sharded && Model) {
     Out.SharesOut = true;
     if (ir::StmtId Steps = trainingSteps(); Steps != None)
