@@ -125,6 +125,8 @@ private:
   bool sharedBeside(ir::ExprId E, const Value &Part, const Value &Term, ir::ExprId Of);
   Value assign(ir::ExprId E, const ir::Expr &X);
   Value part(ir::ExprId E, Value V, size_t Index) const;
+  ir::ExprId setBy(const Value &V, ir::ExprId E) const;
+  Value asSet(ir::ExprId From, Value V, const char *Use);
   Value accumulate(const Location &L, const Value &Addend, ir::ExprId AddendExpr, ir::ExprId E);
   ir::ExprId countIn(ir::ExprId E) const;
   Value nonLinear(const Value &V, ir::ExprId E, const char *What);
@@ -305,7 +307,10 @@ private:
   void readSettings() const;
   bool saysSetter(ir::VarId Object, const char *Text, ir::ExprId But) const;
   const std::vector<ir::ExprId> &couplingLayers();
+  ir::ExprId holder(ir::ExprId E) const;
   std::vector<ir::ExprId> childrenOf(ir::ExprId Container) const;
+  std::vector<ir::ExprId> layersWalked(const ir::Stmt &Loop) const;
+  State walk(Loop L, const std::vector<ir::ExprId> &Layers);
   bool saysAnywhere(ir::ExprId Module, const char *Text) const;
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
   bool madeWithout(ir::ExprId Maker, llvm::StringRef Option) const;
@@ -534,7 +539,7 @@ private:
   bool turn(ir::ExprId At, unsigned Dim);
   bool oneAlong(ir::ExprId E, unsigned Dim, int Hops = 6);
   bool besideAcross(ir::ExprId E, unsigned Dim, uint32_t Batch, const Loop &Step);
-  void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const;
+  void origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops);
   std::vector<ir::ExprId> tensorsOf(const Operands &In) const;
   bool sizedByBatch(llvm::ArrayRef<Signature> Signatures, const Operands &In);
   bool realigned(llvm::ArrayRef<Signature> Signatures, const Operands &In);

@@ -228,6 +228,34 @@ void Interpreter::runsMany(ir::FuncId Closure, llvm::function_ref<void()> Run) {
   Depth -= 2;
 }
 
+/// The layers that a loop walks, `for (auto &layer : *layers)`, or none.
+std::vector<ir::ExprId> Interpreter::layersWalked(const ir::Stmt &Loop) const {
+  const bool Any = Loop.Kind == ir::StmtKind::RangeFor && P.Code.typeOf(Loop.Var).Kind == TypeKind::Module &&
+                   StringRef(P.Code.typeOf(Loop.Var).Name).contains("AnyModule");
+  return Any ? childrenOf(holder(Loop.Value)) : std::vector<ir::ExprId>();
+}
+
+/// A loop over a container's layers, `x = layer.forward(x)`: one round for each of them, in their order, since each
+/// gives what the next one takes. Returns what was in front of it.
+Interpreter::State Interpreter::walk(Loop L, const std::vector<ir::ExprId> &Layers) {
+  const ir::StmtId Id = L.Statement;
+  const State Entry = Current;
+  L.Entry = &Entry;
+  Loops.push_back(std::move(L));
+  for (ir::ExprId Layer : Layers) {
+    if (Dead || Restart)
+      break;
+    LayerAt[P.Code.Stmts[Id].Var] = Layer;
+    loopBody(Id);
+  }
+  for (const State &Exit : Loops.back().Exits) {
+    Current = Dead ? Exit : joined(Current, Exit);
+    Dead = false;
+  }
+  Loops.pop_back();
+  return Entry;
+}
+
 void Interpreter::execLoop(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   ++Depth;
@@ -259,7 +287,8 @@ void Interpreter::execLoop(ir::StmtId Id) {
     L.Mode = LoopMode::Rows;
   else if (L.Loader == None && folds(Id, L))
     L.Mode = LoopMode::Fold;
-  const State Entry = repeat(std::move(L), [&] { loopBody(Id); });
+  const std::vector<ir::ExprId> Layers = layersWalked(S);
+  const State Entry = Layers.empty() ? repeat(std::move(L), [&] { loopBody(Id); }) : walk(std::move(L), Layers);
   --Depth;
   reduceAfter(Id, Entry);
   --Depth;

@@ -211,8 +211,8 @@ bool Interpreter::optionGiven(const std::string &Option, const ir::Expr &X, cons
          });
 }
 
-/// Whether a module is made with an option of zero, wherever it is made: `options.dropout(0.0)`, or `Dropout(0.0)`, whose
-/// options take their first without a name.
+/// Whether a module is made with an option of zero, wherever it is made: `options.dropout(0.0)`, or `Dropout(0.0)`,
+/// whose options take their first without a name.
 bool Interpreter::madeWithout(ir::ExprId Maker, StringRef Option) const {
   auto IsZero = [&](ir::ExprId E) {
     double Given = 1;
@@ -257,6 +257,19 @@ static bool addsLayer(const ir::Expr &X) {
          StringRef(X.Name).ends_with("::push_back");
 }
 
+/// `layers` of `*layers`, `layers.get()`.
+ir::ExprId Interpreter::holder(ir::ExprId E) const {
+  for (;;) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    if (X.Kind == ExprKind::Unary && !X.Args.empty())
+      E = X.Args[0];
+    else if (X.Kind == ExprKind::Call && X.Object != None && P.bodies(X).empty())
+      E = X.Object;
+    else
+      return E;
+  }
+}
+
 /// The modules that a container was given, in order: by its constructor and by `push_back`.
 std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   std::vector<ir::ExprId> Found;
@@ -291,17 +304,6 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
     Of = P.Code.Exprs[Object].Kind == ExprKind::This ? Of.rtrim(" *") : "";
     return !Of.empty() && (Of == Class || Of == (Class + "Impl").str());
   };
-  auto Holder = [&](ir::ExprId E) { // `layers` of `*layers`, `layers.get()`
-    for (;;) {
-      const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
-      if (X.Kind == ExprKind::Unary && !X.Args.empty())
-        E = X.Args[0];
-      else if (X.Kind == ExprKind::Call && X.Object != None && P.bodies(X).empty())
-        E = X.Object;
-      else
-        return E;
-    }
-  };
   std::set<ir::VarId> Seen = Vars;
   auto Fill = [&](auto &Self, const std::set<ir::VarId> &Of) -> void {
     for (const ir::Expr &X : P.Code.Exprs) {
@@ -313,7 +315,7 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
           Collect(Collect, Arg);
       if (Its && StringRef(X.Name).contains("torch::nn::") && StringRef(X.Name).ends_with("::extend") &&
           !X.Args.empty()) {
-        const ir::ExprId Other = Holder(X.Args[0]);
+        const ir::ExprId Other = holder(X.Args[0]);
         if (ir::VarId V = P.Code.Exprs[Other].Var; V != None && Seen.insert(V).second)
           llvm::append_range(Found, childrenOf(Other));
       }
@@ -322,7 +324,7 @@ std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
         for (size_t I = 0; I < std::min(X.Args.size(), P.Code.Functions[F].Params.size()); ++I)
           if (const ir::VarId Param = P.Code.Functions[F].Params[I];
               X.Args[I] != None && P.Code.typeOf(Param).Kind == TypeKind::Module &&
-              Of.count(P.Code.Exprs[Holder(X.Args[I])].Var) && Seen.insert(Param).second)
+              Of.count(P.Code.Exprs[holder(X.Args[I])].Var) && Seen.insert(Param).second)
             Self(Self, {Param});
     }
   };
@@ -447,6 +449,8 @@ Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow
   }
   std::vector<ir::ExprId> Children = childrenOf(In.Maker);
   if (Row.Kind == Operation::Wrapper) {
+    if (auto At = LayerAt.find(P.Code.Exprs[P.unconverted(In.Maker)].Var); At != LayerAt.end())
+      Children = {At->second};
     std::optional<Value> Result;
     for (ir::ExprId Child : Children) {
       Value V = forward(E, X, Child, In.Values);

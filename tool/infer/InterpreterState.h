@@ -93,6 +93,8 @@ struct OneRun {
   std::map<ir::ExprId, State> Returned;             ///< the fields of what calls returned
   std::map<ir::ExprId, std::vector<Value>> Parts;   ///< the elements of pairs and tuples, by what made them
   std::map<ir::ExprId, Value> Last;                 ///< of each expression, when it was evaluated last
+  /// Numbers of a step that are added up, with the right-hand sides that they were set by.
+  std::map<ir::ExprId, std::set<ir::ExprId>> AddendsSet;
   std::map<ir::VarId, Location> Alias;
   std::set<ir::VarId> Elements;  ///< of Alias: it is one element of that
   std::set<ir::VarId> Elsewhere; ///< references to what isn't followed
@@ -141,6 +143,7 @@ struct OneRun {
   bool Evaluates = false;                                ///< a module was last told to `eval()`, not to `train()`
   /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
   std::map<Location, bool> Carried;
+  std::map<ir::VarId, ir::ExprId> LayerAt; ///< by the variable of a loop over a container: the layer in hand
   std::set<std::pair<ir::StmtId, Location>> WholeAfter; ///< of this run: what is whole behind a loop
 };
 
@@ -226,7 +229,8 @@ struct OverRuns {
   std::map<ir::ExprId, bool> KeptExtremes;       ///< `x` in `if (x > worst) worst = x;`; the largest?
   std::set<ir::ExprId> NeededForRows;            ///< right-hand sides in loops whose value each row is computed with
   std::set<ir::ExprId> MeanTerms;                ///< `f(row) / rows`, added up over the rows
-  std::set<ir::ExprId> CoerceAtAssign;           ///< right-hand sides whose value escapes its step
+  std::set<ir::ExprId> PartWhereSet;   ///< right-hand sides that are a part of a sum over the steps from there on
+  std::set<ir::ExprId> CoerceAtAssign; ///< right-hand sides whose value escapes its step
 };
 
 } // namespace migrate
