@@ -73,7 +73,7 @@ bool Interpreter::turn(ir::ExprId At, unsigned Dim) {
 
 /// The expressions that a state in the step `Step` starts from: what a variable was given before the loop, or what is
 /// made in the step.
-void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) const {
+void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId> &Into, int Hops) {
   static const char *const Passing[] = {"detach", "to", "clone", "contiguous", "data", "detach_", "cuda"};
   for (size_t At = Frames.size() - 1; Hops > 0; --Hops) {
     E = P.unconverted(E);
@@ -92,7 +92,8 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
       E = X.Args[0];
       continue;
     }
-    if (X.Kind != ExprKind::Ref || X.Var == None) {
+    const std::optional<Location> Member = X.Kind == ExprKind::Field ? lvalue(E) : std::nullopt;
+    if (!Member && (X.Kind != ExprKind::Ref || X.Var == None)) {
       Into.push_back(E);
       return;
     }
@@ -106,7 +107,7 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
       continue;
     }
     auto Named = Alias.find(X.Var);
-    Location L = Named == Alias.end() ? Location{X.Var, {}} : Named->second;
+    Location L = Member ? *Member : Named == Alias.end() ? Location{X.Var, {}} : Named->second;
     auto Declared = Depths.find(L.Root);
     bool Before = Declared == Depths.end() || Declared->second < Step.Depth;
     // Made anew in each step, `state = net->begin_state(x.size(0))`; not of itself, `state = state.detach()`.
@@ -118,6 +119,10 @@ void Interpreter::origins(ir::ExprId E, const Loop &Step, std::vector<ir::ExprId
     }
     const State &From = Before && Step.Entry ? *Step.Entry : Current;
     auto It = From.find(L);
+    if (Member && (!Before || It == From.end() || It->second.AssignedBy == None)) {
+      Into.push_back(E);
+      return;
+    }
     ir::ExprId Made = It == From.end() ? None : It->second.AssignedBy;
     if (Made == None)
       break;
@@ -165,6 +170,16 @@ bool Interpreter::sizedByBatch(llvm::ArrayRef<Signature> Signatures, const Opera
           continue;
         std::vector<ir::ExprId> Starts;
         origins(Exprs[J], *Step, Starts, 32);
+        // Made once, in front of the loop, with the rows that each of its batches has: the states of this rank's. (An
+        // RNN takes no other number of them.)
+        for (ir::ExprId Start : Starts)
+          if (In.Maker != None && J > 0 && Start != None && P.Code.Exprs[Start].Where.Editable &&
+              holdsTensors(P.Code.type(Start)) &&
+              !P.Code.Stmts[Step->Statement].Where.contains(P.Code.Exprs[Start].Where) &&
+              Cuts.try_emplace(Start, S.Inputs[J].find(S.Inputs[I][Rows.Dim])).second) {
+            Turned.insert(Start);
+            Restart = true;
+          }
         for (ir::ExprId Start : Starts)
           P.forEachExpr(Start, [&](ir::ExprId Size) {
             const bool Named = P.Code.Exprs[Size].Kind != ExprKind::Literal && P.unconverted(Size) == Size;
