@@ -379,14 +379,17 @@ Value Interpreter::accumulate(const Location &L, const Value &Given, ir::ExprId 
     if (AddendExpr != None && Sums) {
       // The weight of each step is its own, so it is taken now; the sum over ranks can wait.
       coerce(AddendExpr, "share", Addend);
+      AddendsSet[AddendExpr].insert(setBy(Addend, AddendExpr));
       return Value::partial(false, E);
     }
     break;
   case Placement::Extent:
   case Placement::Partial:
     if (AddendExpr != None && Sums) {
-      if (Addend.Fresh || Addend.Kind == Placement::Extent)
+      if (Addend.Fresh || Addend.Kind == Placement::Extent) {
         coerce(AddendExpr, "mine", Addend);
+        AddendsSet[AddendExpr].insert(setBy(Addend, AddendExpr));
+      }
       return Value::partial(false, E);
     }
     break;

@@ -96,8 +96,7 @@ void Interpreter::memberGiven(const ir::Function &Constructor, ir::ExprId Init, 
     return;
   V.AssignedBy = Given;
   Assigned.insert(Given);
-  if (CoerceAtAssign.count(Given))
-    V = demandReplicated(Given, V, "kept beyond its step");
+  V = asSet(Given, std::move(V), "kept beyond its step");
 }
 
 Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::optional<Location> This) {
@@ -133,6 +132,8 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
       if (T && Sums && (!T->Reference || T->Const))
         Whole.insert(I);
     }
+    if (PartWhereSet.count(Arg)) // `meter.add(loss.item<double>(), x.size(0))`
+      V = asSet(Arg, std::move(V), "passed on");
     const ir::Range &Written = P.Code.Exprs[Arg].Where;
     const std::tuple Text(Written.File, Written.Begin, Written.End);
     const bool Looks = OnlyLooks && T && (!T->Reference || T->Const);

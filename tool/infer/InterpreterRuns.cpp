@@ -80,6 +80,14 @@ void Interpreter::wholeArguments() {
   for (const auto &[E, How] : Out.Coercions) {
     bool Differs = Out.Notes.count({"ambiguous-placement", E}) != 0 || OfPack(E) || ofOneInstantiation(E, How);
     Differs |= !keepsWhole(How) && Out.ambiguous(E, How);
+    // `loss += other.loss` of a class of the program's, for a step's and for what an epoch has added up: what the step
+    // sets is its part of the sum already.
+    if (auto Set = AddendsSet.find(E); Differs && Set != AddendsSet.end()) {
+      for (ir::ExprId By : Set->second)
+        Restart |= By != None && numeric(By) && PartWhereSet.insert(By).second;
+      if (Restart)
+        continue;
+    }
     bool Apart = How != "share" && How != "mine" && OfOneRank.count(E);
     if (!Differs && !Apart)
       continue;

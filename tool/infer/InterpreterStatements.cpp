@@ -332,8 +332,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   // `double total = 0`, `std::vector<float> losses;`, `torch::Tensor loss;`
   if (X.Kind == ExprKind::Construct && X.Args.empty() && !Made.Nothing)
     Made = Value::of(Placement::Zero, Init);
-  if (Made.reducible() && CoerceAtAssign.count(Init))
-    Made = demandReplicated(Init, Made, "changed");
+  Made = asSet(Init, std::move(Made), "changed");
   Made.AssignedBy = Init;
   Current[Location{V, {}}] = Made;
   copyObject(Location{V, {}}, Init);

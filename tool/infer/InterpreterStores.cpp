@@ -161,17 +161,14 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
   }
   if (From != None)
     Assigned.insert(From);
+  V = asSet(From, V, outer(*L) ? "kept beyond its step" : "kept for later");
   if (outer(*L)) {
     if (OwnChoices > 0)
       notWhole("it sets something that outlives its batch", E);
-    if (V.reducible() && CoerceAtAssign.count(From))
-      V = demandReplicated(From, V, "kept beyond its step");
-    else if (From != None && V.reducible() && isPart(To)) // `losses[i] = loss`
+    if (From != None && V.reducible() && isPart(To)) // `losses[i] = loss`
       V = nonLinear(V, From, "kept beyond its step");
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
-  } else if (V.reducible() && CoerceAtAssign.count(From)) {
-    V = demandReplicated(From, V, "kept for later");
   }
   bool Part = isPart(To);
   ir::ExprId By = Part ? None : From; // no more than a part was made of that

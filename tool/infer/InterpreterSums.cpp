@@ -224,4 +224,27 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
   }
 }
 
+/// The right-hand side that a number was set by, or the argument that a parameter was given. None if neither is known.
+ir::ExprId Interpreter::setBy(const Value &V, ir::ExprId E) const {
+  const Frame &F = Frames.back();
+  const std::vector<ir::VarId> &Params = P.Code.Functions[F.Function].Params;
+  const size_t I = llvm::find(Params, P.Code.Exprs[P.unconverted(E)].Var) - Params.begin();
+  return V.AssignedBy == None && I < std::min(Params.size(), F.Args.size()) ? F.Args[I] : V.AssignedBy;
+}
+
+/// What is assigned: brought together there, or a part of a sum over the steps, where an earlier run has found that it
+/// has to be.
+Value Interpreter::asSet(ir::ExprId From, Value V, const char *Use) {
+  if (From == None || !V.reducible())
+    return V;
+  if (CoerceAtAssign.count(From))
+    return demandReplicated(From, V, Use);
+  const bool OfStep =
+      V.Kind == Placement::Mean || V.Kind == Placement::Extent || (V.Kind == Placement::Partial && V.Fresh);
+  if (!OfStep || !PartWhereSet.count(From))
+    return V;
+  coerce(From, V.Kind == Placement::Mean ? "share" : "mine", V);
+  return Value::partial(false, From);
+}
+
 } // namespace migrate
