@@ -44,6 +44,15 @@ static std::string plainName(const NamedDecl *D) {
   return Name;
 }
 
+/// The class that a base is of, or the template of one that depends on arguments.
+static const CXXRecordDecl *classOf(QualType Base) {
+  if (const CXXRecordDecl *Record = Base->getAsCXXRecordDecl())
+    return Record;
+  const auto *Dependent = Base->getAs<TemplateSpecializationType>();
+  const TemplateDecl *Template = Dependent ? Dependent->getTemplateName().getAsTemplateDecl() : nullptr;
+  return Template ? dyn_cast_or_null<CXXRecordDecl>(Template->getTemplatedDecl()) : nullptr;
+}
+
 TypeKind TypeClassifier::kindOf(const CXXRecordDecl *Record) {
   if (!Record)
     return TypeKind::Unknown;
@@ -52,9 +61,13 @@ TypeKind TypeClassifier::kindOf(const CXXRecordDecl *Record) {
     return It->second;
   Kinds[Record] = TypeKind::Unknown; // ends recursion through broken code
   TypeKind Kind = kindByName(plainName(Record));
-  if (Kind == TypeKind::Unknown && Record->hasDefinition())
-    for (const CXXBaseSpecifier &Base : Record->bases())
-      if ((Kind = kindOf(Base.getType()->getAsCXXRecordDecl())) != TypeKind::Unknown)
+  // A unit that only hands on a `std::unique_ptr<StatelessDataLoader<…>>` has no need to instantiate it.
+  const CXXRecordDecl *Defined = Record->getDefinition();
+  if (const auto *Spec = dyn_cast<ClassTemplateSpecializationDecl>(Record); Spec && !Defined)
+    Defined = Spec->getSpecializedTemplate()->getTemplatedDecl()->getDefinition();
+  if (Kind == TypeKind::Unknown && Defined)
+    for (const CXXBaseSpecifier &Base : Defined->bases())
+      if ((Kind = kindOf(classOf(Base.getType()))) != TypeKind::Unknown)
         break;
   return Kinds[Record] = Kind;
 }
