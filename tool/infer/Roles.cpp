@@ -41,6 +41,7 @@ Roles::Roles(const Program &P) : P(P) {
   findOptimizersGiven();
   findUpdatesByHand();
   findPoints();
+  findUnread();
   findLoaders();
 }
 

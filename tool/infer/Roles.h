@@ -56,6 +56,8 @@ public:
 
   /// All that a variable or field is made of or assigned, or that is put into it.
   std::vector<ir::ExprId> sourcesOf(ir::VarId V) const;
+  /// Whether a member is a parameter that its module registers.
+  bool isRegistered(ir::VarId V) const;
 
   std::vector<OptimizerRole> Optimizers;
   std::map<ObjectId, LoaderRole> Loaders;
@@ -102,6 +104,7 @@ private:
   bool ofBatch(ir::VarId V) const;
   void inputAt(ir::VarId V);
   void findPoints();
+  void findUnread();
   bool optimized(ir::VarId V) const;
   bool movedByHand(ir::VarId V) const;
   bool pointAt(ir::VarId V, int Hops = 4);

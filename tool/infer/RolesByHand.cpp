@@ -167,6 +167,25 @@ std::vector<ir::ExprId> Roles::sourcesOf(ir::VarId V) const {
   return Found;
 }
 
+/// Whether a member is a parameter that its module registers: as what it is given, or, in one function, behind that.
+bool Roles::isRegistered(ir::VarId V) const {
+  std::vector<ir::Range> Registers; // `register_parameter("weight", layer->weight)`
+  auto Is = [&](const ir::Expr &X) { return StringRef(X.Name).ends_with("::register_parameter"); };
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (X.Kind == ExprKind::Call && Is(X) && X.Args.size() > 1 && P.Code.Exprs[P.unconverted(X.Args[1])].Var == V)
+      Registers.push_back(X.Where);
+  const std::vector<ir::ExprId> Sources = sourcesOf(V);
+  return !Sources.empty() && llvm::all_of(Sources, [&](ir::ExprId Source) {
+    const ir::Expr &X = P.Code.Exprs[P.unconverted(Source)];
+    return Is(X) || llvm::any_of(Registers, [&](const ir::Range &At) {
+             return X.Where.File == At.File && X.Where.End <= At.Begin &&
+                    llvm::any_of(P.Code.Functions, [&](const ir::Function &F) {
+                      return F.Where.contains(X.Where) && F.Where.contains(At);
+                    });
+           });
+  });
+}
+
 /// Whether all that `E` may stand for was found: parameters of models, leaf tensors.
 bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   const ir::Expr &X = P.Code.Exprs[E];
@@ -194,6 +213,9 @@ bool Roles::tracesToParameters(ir::ExprId E, std::set<ir::VarId> &Seen) {
   case ExprKind::Field:
     if (X.Var == None || !P.Code.Vars[X.Var].Field || sourcesOf(X.Var).empty()) // `item.second`
       return X.Object != None && tracesToParameters(X.Object, Seen);
+    if (X.Object != None && P.Code.type(X.Object).Kind == TypeKind::Module &&
+        P.Code.Exprs[P.unconverted(X.Object)].Kind != ExprKind::This && isRegistered(X.Var))
+      return tracesToParameters(X.Object, Seen);
     break;
   case ExprKind::Call:
     // `group.params()`: an optimizer's, whatever class of ours it is
@@ -418,6 +440,29 @@ void Roles::findUpdatesByHand() {
         Traced.insert(Seen.begin(), Seen.end());
       else
         Ungraded.push_back(E);
+    });
+}
+
+/// Leaves that ask for a gradient which nobody reads, `x.set_requires_grad(true)` of the inputs: they stay inputs.
+void Roles::findUnread() {
+  if (Optimizers.empty() || !Ungraded.empty()) // whatever is trained by hand was found
+    return;
+  std::set<ir::VarId> Kept; // as a module's parameter
+  for (const ir::Expr &X : P.Code.Exprs)
+    if (StringRef(X.Name).ends_with("::register_parameter"))
+      for (ir::ExprId Arg : X.Args)
+        P.forEachExpr(Arg, [&](ir::ExprId Sub) { Kept.insert(P.Code.Exprs[Sub].Var); });
+  for (ir::FuncId F : Reachable)
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      if (X.Kind != ExprKind::Call || X.Object == None || !StringRef(X.Name).contains("requires_grad"))
+        return;
+      const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+      const ir::VarId V = Of.Kind == ExprKind::Ref ? Of.Var : None;
+      if (V != None && P.Code.typeOf(V).Kind == TypeKind::Tensor && !P.Code.Vars[V].Param && !P.Code.Vars[V].Global &&
+          !Kept.count(V) && !Traced.count(V) && !Points.count(V) && !Models.count(find(V)) && !optimized(V) &&
+          !movedByHand(V) && P.Code.type(E).Kind != TypeKind::Bool)
+        inputAt(V);
     });
 }
 
