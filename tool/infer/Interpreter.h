@@ -84,6 +84,7 @@ private:
   bool asksOutput(ir::ExprId Condition) const;
   std::optional<bool> countedAs(const ir::Expr &X);
   std::optional<bool> flagged(const ir::Expr &X) const;
+  std::optional<bool> pointed(const ir::Expr &X) const;
   std::optional<bool> given(ir::ExprId Condition);
   bool ofCall(ir::ExprId E) const;
   bool ofTemporary(ir::ExprId E);
@@ -216,6 +217,7 @@ private:
   std::pair<ir::VarId, bool> partOfVar(ir::ExprId E) const;
   bool writtenInParts(ir::VarId V);
   void placedBy(ir::ExprId Element);
+  bool placedByOwn(ir::ExprId Element);
   void putAt(ir::ExprId Rows);
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;
@@ -481,6 +483,8 @@ private:
   ir::ExprId madeRows(ir::ExprId E) const;
   void readsThroughPointers(ir::ExprId E, const ir::Expr &X);
   bool permutes(ir::ExprId E) const;
+  bool turnsRows(const ir::Expr &X) const;
+  bool runsOverAll(const ir::Expr &X) const;
 
   // Batches that no loader made (InterpreterRows.cpp)
   std::vector<ir::ExprId> operandsOf(const ir::Expr &X) const;

@@ -250,6 +250,26 @@ std::optional<bool> Interpreter::flagged(const ir::Expr &X) const {
   return P.Code.Exprs[P.unconverted(Set)].Name == "true";
 }
 
+/// `if (probs != nullptr)` of a parameter that is given an address here, or `nullptr`. None of anything else.
+std::optional<bool> Interpreter::pointed(const ir::Expr &X) const {
+  auto IsNull = [&](ir::ExprId E) { return E != None && P.Code.type(P.unconverted(E)).Name == "std::nullptr_t"; };
+  const bool Compares = X.Kind == ExprKind::Binary && (X.Name == "==" || X.Name == "!=") && IsNull(X.Args[1]);
+  const ir::Expr &Of = Compares ? P.Code.Exprs[P.unconverted(X.Args[0])] : X;
+  if (Of.Kind != ExprKind::Ref || Of.Var == None || !P.Code.Vars[Of.Var].Param || reassigned(Of.Var) ||
+      !llvm::StringRef(P.Code.typeOf(Of.Var).Name).ends_with("*"))
+    return std::nullopt;
+  const std::vector<ir::VarId> &Params = P.Code.Functions[Frames.back().Function].Params;
+  const size_t I = llvm::find(Params, Of.Var) - Params.begin();
+  const std::vector<ir::ExprId> &Args = Frames.back().Args;
+  if (I >= std::min(Params.size(), Args.size()) || Args[I] == None)
+    return std::nullopt;
+  const ir::Expr &Given = P.Code.Exprs[P.unconverted(Args[I])];
+  const bool Address = Given.Kind == ExprKind::Unary && Given.Name == "&";
+  if (!Address && !IsNull(Args[I]))
+    return std::nullopt;
+  return Address == (!Compares || X.Name == "!=");
+}
+
 /// `action.defined()`, `!noise.has_value()`, `action.numel() == 0`: what is asked for, and whether it is that it's
 /// there.
 static std::pair<ir::ExprId, bool> asksFor(const Program &P, ir::ExprId Condition, bool Counted) {
@@ -281,6 +301,8 @@ std::optional<bool> Interpreter::given(ir::ExprId Condition) {
     return Counted;
   if (const std::optional<bool> Flag = flagged(X))
     return Flag;
+  if (const std::optional<bool> There = pointed(X))
+    return There;
   const auto [Asked, IfThere] = asksFor(P, Condition, /*Counted=*/false);
   if (Asked == None)
     return std::nullopt;
