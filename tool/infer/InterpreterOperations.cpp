@@ -478,10 +478,14 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
   case Operation::Pad: {
     if (!Local)
       return Result;
+    const std::vector<ir::ExprId> &Pads = Args["pad"]; // two for each dimension, from the last
     std::vector<int64_t> Last;
-    for (int64_t I = 0; I < int64_t(Args["pad"].size()) / 2; ++I)
-      Last.push_back(-1 - I);
-    return Last.empty() ? Value::unknown("pads dimensions that aren't known here", E) : along(Result, Last, E, X.Name);
+    for (size_t I = 0; I + 1 < Pads.size(); I += 2)
+      if (integer(Pads[I]) != 0 || integer(Pads[I + 1]) != 0)
+        Last.push_back(-1 - int64_t(I / 2));
+    if (Pads.size() < 2)
+      return Value::unknown("pads dimensions that aren't known here", E);
+    return Last.empty() ? Result : along(Result, Last, E, X.Name);
   }
   case Operation::EinSum: {
     const ir::Expr &Text = P.Code.Exprs[In.Exprs[0]];
