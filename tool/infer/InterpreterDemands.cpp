@@ -317,7 +317,8 @@ Value Interpreter::demandReplicated(ir::ExprId E, const Value &V, const std::str
   }
   std::string Why = Sizes ? "has this rank's number of rows" : V.Why.empty() ? "is " + inWords(V) : V.Why;
   note("rank-local-use", E, V, std::string("is ") + Use + ", but " + Why);
-  return Value::of(Placement::Replicated, E);
+  // What is printed is over. What is decided by it isn't: ranks may train for other numbers of steps.
+  return Use == "compared" ? Value::unknown(Why, E) : Value::of(Placement::Replicated, E);
 }
 
 /// The integer in `100.0 * done / 61`: brought together before it is scaled, it is exact, as what is rounded must be.
@@ -381,8 +382,8 @@ Value Interpreter::nonLinear(const Value &V, ir::ExprId E, const char *What) {
   }
   if (numeric(E)) {
     ir::ExprId Count = countIn(E);
-    demandReplicated(Count, Count == E ? V : Last[Count], What);
-    return Value::of(Placement::Replicated, E);
+    const Value Whole = demandReplicated(Count, Count == E ? V : Last[Count], What);
+    return Whole.Kind == Placement::Unknown ? Whole : Value::of(Placement::Replicated, E);
   }
   if (brought(V, E)) {
     Value Whole = Value::of(Placement::Replicated, E);

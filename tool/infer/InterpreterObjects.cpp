@@ -56,7 +56,12 @@ static ir::ExprId withoutConversions(const Program &P, ir::ExprId E) {
 Interpreter::State Interpreter::fieldsMade(ir::ExprId E) {
   if (const State Made = entriesMade(E); !Made.empty())
     return Made;
-  const auto It = Returned.find(withoutConversions(P, E));
+  E = withoutConversions(P, E);
+  // `std::make_shared<Log>(Log{step, loss})`, of one that it copies
+  if (const ir::Expr &X = P.Code.Exprs[E]; (X.Name == "std::make_shared" || X.Name == "std::make_unique") &&
+                                           X.Args.size() == 1 && X.Args[0] != None && P.Code.type(X.Args[0]).Own)
+    return fieldsOf(X.Args[0]);
+  const auto It = Returned.find(E);
   return It == Returned.end() ? State() : It->second;
 }
 
