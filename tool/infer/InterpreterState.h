@@ -96,6 +96,7 @@ struct OneRun {
   /// Numbers of a step that are added up, with the right-hand sides that they were set by.
   std::map<ir::ExprId, std::set<ir::ExprId>> AddendsSet;
   std::map<ir::VarId, Location> Alias;
+  std::set<ir::VarId> OwnPlaces; ///< names and pointers of elements whose place one rank's own rows tell
   std::set<ir::VarId> Elements;  ///< of Alias: it is one element of that
   std::set<ir::VarId> Elsewhere; ///< references to what isn't followed
   /// Tensors, lists of them and accessors: the tensors, or what they were made over, that they lie in.

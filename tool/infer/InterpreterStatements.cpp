@@ -274,6 +274,7 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
   }
   const ir::Type &T = P.Code.typeOf(V);
   unname(V);
+  OwnPlaces.erase(V);
   PointsTo.erase(Location{V, {}});
   Current.erase(Location{V, {}});
   NoGrads += StringRef(T.Name).ends_with("NoGradGuard") || StringRef(T.Name).ends_with("InferenceMode");
@@ -295,12 +296,16 @@ void Interpreter::declare(ir::VarId V, ir::ExprId Init, ir::StmtId S) {
       Alias[V] = *L;
       if (ofContainer(Init))
         Elements.insert(V);
+      if (!T.Const && placedByOwn(P.unconverted(Init)))
+        OwnPlaces.insert(V);
       return;
     }
     if (!T.Const)
       Elsewhere.insert(V);
   }
   points(Location{V, {}}, Init);
+  if (X.Kind == ExprKind::Unary && X.Name == "&" && placedByOwn(X.Args[0])) // `int *flag = &seen[label]`
+    OwnPlaces.insert(V);
   if (StringRef(T.Name).starts_with("std::reference_wrapper<"))
     if (std::optional<Location> L = lvalue(P.unconverted(Init))) {
       eval(Init);

@@ -123,6 +123,25 @@ void Interpreter::placedBy(ir::ExprId Element) {
   }
 }
 
+/// Whether one rank's own rows tell the place of an element, or of what a name or a pointer leads to.
+bool Interpreter::placedByOwn(ir::ExprId Element) {
+  const ir::Expr &Named = P.Code.Exprs[Element];
+  if (Named.Kind == ExprKind::Unary && Named.Name == "*" && P.Code.Exprs[Named.Args[0]].Kind == ExprKind::Ref)
+    return OwnPlaces.count(P.Code.Exprs[Named.Args[0]].Var) != 0;
+  if (Named.Kind == ExprKind::Ref)
+    return OwnPlaces.count(Named.Var) != 0;
+  for (; Element != None && (isElement(P.Code.Exprs[Element]) || P.Code.Exprs[Element].Kind == ExprKind::Index);
+       Element = P.Code.Exprs[Element].Object) {
+    std::vector<ir::ExprId> Places;
+    for (ir::ExprId Arg : P.Code.Exprs[Element].Args)
+      if (Arg != None)
+        collectItems(P, Arg, Places);
+    if (llvm::any_of(Places, [&](ir::ExprId Place) { return eval(Place).Kind == Placement::Own; }))
+      return true;
+  }
+  return false;
+}
+
 /// `to = V`, where `From` is the expression that holds the value, if one does.
 Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) {
   const ir::Expr &Target = P.Code.Exprs[To];
@@ -163,10 +182,11 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
     Assigned.insert(From);
   V = asSet(From, V, outer(*L) ? "kept beyond its step" : "kept for later");
   if (outer(*L)) {
-    if (OwnChoices > 0)
+    if (OwnChoices > 0 || placedByOwn(To)) // `seen[label] = true`
       notWhole("it sets something that outlives its batch", E);
-    if (From != None && V.reducible() && isPart(To)) // `losses[i] = loss`
-      V = nonLinear(V, From, "kept beyond its step");
+    const bool Tensor = From != None && P.Code.type(From).Kind == TypeKind::Tensor && (!V.Trained || NoGrads > 0);
+    if (From != None && V.reducible() && isPart(To)) // `losses[i] = loss`, `centers[k] = x.mean(0)`
+      V = Tensor ? demandReplicated(From, V, "kept beyond its step") : nonLinear(V, From, "kept beyond its step");
     else if (!V.replicated())
       notWhole("it keeps a value of one batch for later", E);
   }
