@@ -100,7 +100,14 @@ void Interpreter::readsThroughPointers(ir::ExprId E, const ir::Expr &X) {
   const ir::ExprId From = X.Args[Inserts], Tensor = From == None ? None : pointee(P, From);
   if (Tensor == None)
     return;
-  if (const Value &V = Last[Tensor]; V.Kind == Placement::Sharded)
+  const Value &V = Last[Tensor];
+  if (V.Kind != Placement::Sharded)
+    return;
+  // `scores.insert(scores.end(), p.data_ptr<float>(), …)` for later: all ranks' rows
+  if (const ir::ExprId Made = Inserts && trainsHere() ? madeRows(Tensor) : None;
+      Made != None && gatherable(Made, Last[Made]) && BroughtTogether.insert(Made).second)
+    Restart = true;
+  else
     note("row-loop", E, V, "reads this rank's rows through a pointer, by the numbers of all");
 }
 
@@ -141,6 +148,29 @@ static bool differentiates(const Program &P, const ir::Expr &X) {
   return Does;
 }
 
+/// Whether `X` runs over the rows that were brought together in what it is called on, `all.std({0})`: it has none then.
+bool Interpreter::runsOverAll(const ir::Expr &X) const {
+  bool Ignored;
+  const OperationRow *Row = X.Kind == ExprKind::Call && X.Object != None ? Table.find(X.Name, Ignored) : nullptr;
+  if (!Row || !llvm::is_contained({Operation::Sum, Operation::Mean, Operation::OverDim}, Row->Kind))
+    return false;
+  const ir::Expr &Of = P.Code.Exprs[P.unconverted(X.Object)];
+  const ir::ExprId Named = Of.Kind == ExprKind::Ref && Of.Var != None ? assignedBy({Of.Var, {}}) : None;
+  if (!BroughtTogether.count(X.Object) && !BroughtTogether.count(P.unconverted(X.Object)) &&
+      (Named == None || !BroughtTogether.count(Named)))
+    return false;
+  const Dimensions Dims = dimensions(*Row, arguments(*Row, X.Args), X.Object);
+  return !Dims.Unknown && llvm::is_contained(Dims.Known, 0);
+}
+
+/// Whether `x.flip(0)`, `x.roll(1, 0)` gives the rows in another order.
+bool Interpreter::turnsRows(const ir::Expr &X) const {
+  std::vector<ir::ExprId> Dims;
+  if (!X.Args.empty())
+    collectItems(P, X.Args.back(), Dims);
+  return Dims.size() == 1 && integer(Dims[0]) == 0;
+}
+
 /// Has what `E` is computed from brought together, from the next run on, if all rows have to be.
 void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   const ir::Expr &X = P.Code.Exprs[E];
@@ -166,12 +196,17 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     return Last[Operand].AllRows && P.Code.type(Operand).Kind != TypeKind::Tensor;
   };
   auto Tensor = [&](ir::ExprId Operand) { return P.Code.type(Operand).Kind == TypeKind::Tensor; };
-  if (V.replicated())
+  if (Whole && V.replicated() && runsOverAll(X)) {
+    V.AllRows = false;
+    V.Rows = NoRows;
+  } else if (V.replicated())
     V.AllRows |= Whole || (llvm::any_of(Operands, Counts) && (numeric(E) || llvm::none_of(Operands, Tensor)));
   // `x.index_select(0, torch::randperm(x.size(0)))` of all rows: a rank's own of them are a batch again.
   StringRef Name = StringRef(X.Name).rsplit("::").second;
-  if (Whole && V.replicated() && X.Object != None && Last[X.Object].AllRows && X.Where.Editable &&
-      (Name == "index_select" || Name == "index") && Operands.size() >= 2 && permutes(Operands.back()) &&
+  const bool Permuted =
+      ((Name == "index_select" || Name == "index") && Operands.size() >= 2 && permutes(Operands.back())) ||
+      ((Name == "flip" || Name == "roll") && !V.Trained && turnsRows(X));
+  if (Whole && V.replicated() && X.Object != None && Last[X.Object].AllRows && X.Where.Editable && Permuted &&
       OwnRows.insert(E).second)
     Restart = true;
   bool Stuck = V.Kind == Placement::Unknown && !Unfollowed;
