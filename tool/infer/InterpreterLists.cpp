@@ -129,6 +129,10 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
     for (ir::ExprId Part : Of->Args)
       if (Last[Part].reducible() && numeric(Part))
         Last[Part] = demandReplicated(Part, Last[Part], "collected over the steps");
+    if (Of->Var != None) // and so are the fields of the object that it makes, by whatever points to it
+      for (auto &[At, Field] : Current)
+        if (At.Root == Of->Var && Field.reducible())
+          Field = Value::of(Placement::Replicated, Made);
     makeParts(Made, *Of); // which are read by themselves, `for (auto &[loss, rows] : history)`
     if (llvm::all_of(Of->Args, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
       V = Value::of(Placement::Replicated, Arg);
