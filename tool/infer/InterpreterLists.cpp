@@ -131,8 +131,9 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
         Last[Part] = demandReplicated(Part, Last[Part], "collected over the steps");
     if (Of->Var != None) // and so are the fields of the object that it makes, by whatever points to it
       for (auto &[At, Field] : Current)
-        if (At.Root == Of->Var && Field.reducible())
-          Field = Value::of(Placement::Replicated, Made);
+        if (At.Root == Of->Var && !Field.replicated())
+          Field = Field.reducible() ? Value::of(Placement::Replicated, Made)
+                                    : Value::unknown("collects rows of several steps", Arg);
     makeParts(Made, *Of); // which are read by themselves, `for (auto &[loss, rows] : history)`
     if (llvm::all_of(Of->Args, [&](ir::ExprId Part) { return Last[Part].replicated() || numeric(Part); }))
       V = Value::of(Placement::Replicated, Arg);
