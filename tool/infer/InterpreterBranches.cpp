@@ -250,13 +250,13 @@ std::optional<bool> Interpreter::flagged(const ir::Expr &X) const {
   return P.Code.Exprs[P.unconverted(Set)].Name == "true";
 }
 
-/// `if (probs != nullptr)` of a parameter that is given an address here, or `nullptr`. None of anything else.
+/// `if (probs != nullptr)` of a parameter that is given a tensor's address here, or `nullptr`. None of anything else.
 std::optional<bool> Interpreter::pointed(const ir::Expr &X) const {
   auto IsNull = [&](ir::ExprId E) { return E != None && P.Code.type(P.unconverted(E)).Name == "std::nullptr_t"; };
   const bool Compares = X.Kind == ExprKind::Binary && (X.Name == "==" || X.Name == "!=") && IsNull(X.Args[1]);
   const ir::Expr &Of = Compares ? P.Code.Exprs[P.unconverted(X.Args[0])] : X;
   if (Of.Kind != ExprKind::Ref || Of.Var == None || !P.Code.Vars[Of.Var].Param || reassigned(Of.Var) ||
-      !llvm::StringRef(P.Code.typeOf(Of.Var).Name).ends_with("*"))
+      !llvm::StringRef(P.Code.typeOf(Of.Var).Name).ends_with("at::Tensor *"))
     return std::nullopt;
   const std::vector<ir::VarId> &Params = P.Code.Functions[Frames.back().Function].Params;
   const size_t I = llvm::find(Params, Of.Var) - Params.begin();
