@@ -298,14 +298,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
       store(E, X.Args[0], X.Args[1], eval(X.Args[1]));
       return Before;
     }
-  if (Name == "std::async" || Name == "std::invoke" || Name == "std::thread::thread" || Name == "std::jthread::jthread")
+  if (startsTask(P, E))
     return started(E, X);
-  // `std::make_shared<std::packaged_task<int()>>(std::bind(f, x))`, which some thread of a pool runs
-  if (!X.Args.empty() && X.Args[0] != None && StringRef(P.Code.type(E).Name).contains("std::packaged_task<") &&
-      (X.Kind == ExprKind::Construct || Name == "std::make_shared" || Name == "std::make_unique")) {
-    const ir::Expr &Bound = P.Code.Exprs[P.unconverted(X.Args[0])];
-    return started(E, Bound.Name == "std::bind" ? Bound : X);
-  }
   if (Name == "atexit" || Name == "std::atexit" || Name == "at_quick_exit" || Name == "std::at_quick_exit") {
     for (ir::ExprId Arg : X.Args)
       for (ir::FuncId F : eval(Arg).Funcs)

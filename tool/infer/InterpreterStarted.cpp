@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringRef.h"
 
 using llvm::StringRef;
+using migrate::ir::ExprKind;
 using migrate::ir::None;
 using migrate::ir::TypeKind;
 
@@ -74,13 +75,26 @@ ir::ExprId Interpreter::entropyIn(ir::FuncId F) const {
   return Found;
 }
 
-/// `std::async(f, x)`, `std::thread t(f, x)`, `std::invoke(f, x)`: what runs, with what it is given.
-std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &X) {
+bool startsTask(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  const bool Makes = X.Kind == ExprKind::Construct || X.Name == "std::make_shared" || X.Name == "std::make_unique";
+  return X.Name == "std::async" || X.Name == "std::invoke" || X.Name == "std::thread::thread" ||
+         X.Name == "std::jthread::jthread" ||
+         (Makes && StringRef(P.Code.type(E).Name).contains("std::packaged_task<") && !X.Args.empty() &&
+          X.Args[0] != None);
+}
+
+/// `std::async(f, x)`, `std::thread t(f, x)`, `std::invoke(f, x)`: what runs, with what it is given. Of a task, `f`
+/// with what is bound to it.
+std::optional<Value> Interpreter::started(ir::ExprId E, const ir::Expr &Starts) {
+  const ir::ExprId First = Starts.Args.empty() ? None : Starts.Args[0];
+  const bool Bound = First != None && P.Code.Exprs[P.unconverted(First)].Name == "std::bind";
+  const ir::Expr &X = Bound ? P.Code.Exprs[P.unconverted(First)] : Starts;
   for (size_t I = 0; I != X.Args.size(); ++I) {
     if (X.Args[I] == None || StringRef(P.Code.type(X.Args[I]).Name) == "std::launch")
       continue;
     Value Function = eval(X.Args[I]);
-    bool Beside = X.Name != "std::invoke";
+    bool Beside = Starts.Name != "std::invoke";
     if (Function.Funcs.empty() || llvm::any_of(Function.Funcs, [&](ir::FuncId F) {
           const ir::Function &Fn = P.Code.Functions[F];
           // A method, of an object that follows; training, which belongs to the thread that all ranks are in.

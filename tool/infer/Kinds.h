@@ -33,6 +33,8 @@ bool replacesItems(const ir::Expr &X);
 /// What makes an item of a list of several values that are written with it: `Entry{epoch, loss.item<double>()}`,
 /// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`. None of anything else.
 ir::ExprId madeBy(const Program &P, ir::ExprId Item);
+/// Whether an expression has a function run that it is given: in a thread, by a pool's task, at once.
+bool startsTask(const Program &P, ir::ExprId E);
 /// Whether a function draws a number from the standard library's generators.
 bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
