@@ -19,6 +19,8 @@ namespace migrate {
 
 /// A tensor of which the ranks' parts, of one shape, make the whole: a mean, a sum, over the rows.
 static bool addsUp(const Value &V) { return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh); }
+/// Whether the ranks' largest or smallest is that of all rows, and no gradient goes through it.
+static bool isExtreme(const Value &V) { return V.Kind == Placement::Extreme && !V.Running && !V.Trained; }
 
 /// What holds the rows of `E` along its first dimension: `E`, what it is a view of, or what the step's variable was
 /// made of by the model, so that it is brought together once.
@@ -73,7 +75,10 @@ ir::ExprId Interpreter::madeAt(ir::ExprId E) const {
   Location L = Named == Alias.end() ? Location{X.Var, {}} : Named->second;
   ir::ExprId Made = assignedBy(L);
   auto It = Made == None ? Last.end() : Last.find(Made);
-  return It != Last.end() && ofStep(L) && addsUp(It->second) && P.Code.Exprs[Made].Where.Editable ? Made : E;
+  return It != Last.end() && ofStep(L) && (addsUp(It->second) || isExtreme(It->second)) &&
+                 P.Code.Exprs[Made].Where.Editable
+             ? Made
+             : E;
 }
 
 /// What a variable of the step was made of, if that is computed from rows of the batch; None of any other.
@@ -242,7 +247,7 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
   const bool Spreads = llvm::is_contained({"expand", "repeat", "tile", "broadcast_to"}, Name); // to as many rows
   auto Reduces = [&](ir::ExprId Operand) {
     const Value &Of = Last[Operand];
-    return (P.Code.type(Operand).Kind == TypeKind::Tensor && addsUp(Of)) ||
+    return (P.Code.type(Operand).Kind == TypeKind::Tensor && (addsUp(Of) || isExtreme(Of))) ||
            (Of.reducible() && numeric(Operand) && !(Spreads && Of.Kind == Placement::Extent));
   };
   bool Reducible = llvm::any_of(Operands, Reduces);
@@ -315,6 +320,12 @@ Value Interpreter::allOf(ir::ExprId E, Value V) {
     Value Count = demandReplicated(E, V, "computed with");
     Count.AllRows = V.Kind == Placement::Extent;
     return Count;
+  }
+  if (P.Code.type(E).Kind == TypeKind::Tensor && isExtreme(V)) { // `x / x.max()`
+    Value Most = demandReplicated(E, V, "computed with");
+    Most.takeRank(V);
+    Most.Rows = NoRows;
+    return Most;
   }
   if (P.Code.type(E).Kind == TypeKind::Tensor && addsUp(V) && bringParts(V, E)) {
     Value All = Value::of(Placement::Replicated, E);
