@@ -273,6 +273,8 @@ ir::ExprId Interpreter::holder(ir::ExprId E) const {
 /// The modules that a container was given, in order: by its constructor and by `push_back`.
 std::vector<ir::ExprId> Interpreter::childrenOf(ir::ExprId Container) const {
   std::vector<ir::ExprId> Found;
+  if (Container == None) // an iterator leads to it
+    return Found;
   auto Collect = [&](auto &Self, ir::ExprId E) -> void {
     if (E == None)
       return;
@@ -449,7 +451,8 @@ Value Interpreter::contained(ir::ExprId E, const ir::Expr &X, const OperationRow
   }
   std::vector<ir::ExprId> Children = childrenOf(In.Maker);
   if (Row.Kind == Operation::Wrapper) {
-    if (auto At = LayerAt.find(P.Code.Exprs[P.unconverted(In.Maker)].Var); At != LayerAt.end())
+    const ir::VarId Walks = In.Maker == None ? None : P.Code.Exprs[P.unconverted(In.Maker)].Var;
+    if (auto At = LayerAt.find(Walks); At != LayerAt.end())
       Children = {At->second};
     std::optional<Value> Result;
     for (ir::ExprId Child : Children) {
