@@ -217,7 +217,7 @@ private:
   std::pair<ir::VarId, bool> partOfVar(ir::ExprId E) const;
   bool writtenInParts(ir::VarId V);
   void placedBy(ir::ExprId Element);
-  bool placedByOwn(ir::ExprId Element);
+  bool placedByOwn(ir::ExprId E);
   void putAt(ir::ExprId Rows);
   ir::ExprId withoutOffset(ir::ExprId E) const;
   bool givesItself(ir::FuncId F) const;

@@ -178,6 +178,13 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
     ir::VarId V = Fn.Params[I];
     begins(V);
     unname(V);
+    OwnPlaces.erase(V);
+    const ir::ExprId Arg = P.unconverted(X.Args[I]);
+    const bool Address = P.Code.Exprs[Arg].Kind == ExprKind::Unary && P.Code.Exprs[Arg].Name == "&";
+    const ir::Type &Taken = P.Code.typeOf(V);
+    if ((Taken.Reference && !Taken.Const) || Address) // `mark(items[label])`
+      if (placedByOwn(Address ? P.Code.Exprs[Arg].Args[0] : Arg))
+        OwnPlaces.insert(V);
     points(Location{V, {}}, X.Args[I]);
     bool Pointer = StringRef(P.Code.typeOf(V).Name).ends_with("*") && !P.Code.typeOf(V).Const;
     ir::ExprId From = P.Code.typeOf(V).Kind == TypeKind::Tensor ? copied(X.Args[I]) : None;
@@ -212,8 +219,10 @@ Value Interpreter::inlined(ir::ExprId E, const ir::Expr &X, ir::FuncId F, std::o
   if (Threads > 0 && InThreads.insert(F).second)
     Restart |= AgreesIn.count(F) != 0;
   const int Met = Meetings;
+  const bool OwnPlace = X.Kind == ExprKind::Call && X.Object != None && placedByOwn(P.unconverted(X.Object));
   Frames.push_back({F, This, Value::of(Placement::Replicated, E), false, {}, {}, X.Args});
   Frames.back().Apart = Divergent;
+  Frames.back().OwnPlace = OwnPlace;
   Frames.back().Gathers = Gathers;
   Frames.back().Given = Values;
   Frames.back().Call = E;

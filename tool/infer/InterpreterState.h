@@ -77,6 +77,7 @@ struct OneRun {
     std::vector<Value> Given = {}; ///< the arguments' values
     std::optional<ir::ExprId> LeftBy = std::nullopt; ///< the choice behind a recomputed condition to return early
     bool Gives = false;                              ///< a return gave something, not `std::nullopt`
+    bool OwnPlace = false;                           ///< one rank's own rows tell which object it is a method of
     int Apart = 0;                ///< how many conditions that differ between ranks stood around its call
     int Left = 0, LeftByRank = 0; ///< how many conditions that differ between ranks have let some return early
   };

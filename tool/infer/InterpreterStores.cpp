@@ -123,17 +123,22 @@ void Interpreter::placedBy(ir::ExprId Element) {
   }
 }
 
-/// Whether one rank's own rows tell the place of an element, or of what a name or a pointer leads to.
-bool Interpreter::placedByOwn(ir::ExprId Element) {
-  const ir::Expr &Named = P.Code.Exprs[Element];
-  if (Named.Kind == ExprKind::Unary && Named.Name == "*" && P.Code.Exprs[Named.Args[0]].Kind == ExprKind::Ref)
-    return OwnPlaces.count(P.Code.Exprs[Named.Args[0]].Var) != 0;
-  if (Named.Kind == ExprKind::Ref)
-    return OwnPlaces.count(Named.Var) != 0;
-  for (; Element != None && (isElement(P.Code.Exprs[Element]) || P.Code.Exprs[Element].Kind == ExprKind::Index);
-       Element = P.Code.Exprs[Element].Object) {
+/// Whether one rank's own rows tell the place of an element, or what a name, a pointer or a method's object leads to.
+bool Interpreter::placedByOwn(ir::ExprId E) {
+  for (; E != None; E = P.Code.Exprs[P.unconverted(E)].Object) {
+    const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
+    if (X.Kind == ExprKind::Unary && X.Name == "*")
+      return placedByOwn(P.unconverted(X.Args[0]));
+    if (X.Kind == ExprKind::Ref)
+      return OwnPlaces.count(X.Var) != 0;
+    if (X.Kind == ExprKind::This)
+      return Frames.back().OwnPlace;
+    if (X.Kind == ExprKind::Field && X.Object == None)
+      return Frames.back().OwnPlace;
+    if (X.Kind != ExprKind::Field && X.Kind != ExprKind::Index && !isElement(X))
+      return false;
     std::vector<ir::ExprId> Places;
-    for (ir::ExprId Arg : P.Code.Exprs[Element].Args)
+    for (ir::ExprId Arg : X.Args)
       if (Arg != None)
         collectItems(P, Arg, Places);
     if (llvm::any_of(Places, [&](ir::ExprId Place) { return eval(Place).Kind == Placement::Own; }))
