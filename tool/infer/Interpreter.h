@@ -209,6 +209,7 @@ private:
   void insertsInto(ir::ExprId Iterator, std::set<ir::ExprId> &Into, int Hops) const;
   std::optional<Value> putThrough(ir::ExprId E, const ir::Expr &X);
   bool printsThrough(ir::ExprId E, const ir::Expr &X);
+  void overflows(ir::ExprId E, const ir::Expr &X);
   const std::set<ir::VarId> &hidden() const;
   bool leadsAstray(ir::ExprId Pointer, const Location &L) const;
   std::optional<Value> behindUnknown(const Location &L) const;

@@ -300,6 +300,7 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     }
   if (startsTask(P, E))
     return started(E, X);
+  overflows(E, X);
   if (Name == "atexit" || Name == "std::atexit" || Name == "at_quick_exit" || Name == "std::at_quick_exit") {
     for (ir::ExprId Arg : X.Args)
       for (ir::FuncId F : eval(Arg).Funcs)
@@ -517,8 +518,11 @@ Value Interpreter::unknownCall(ir::ExprId E, const ir::Expr &X) {
       V = anyOf(E, Call, V.Funcs, Frames.back().This);
       takeFlags(Result, V);
     }
-    if (Collects && Arg == X.Args[0] && X.Args.size() > 1 && placesItem(X, Arg))
+    if (Collects && Arg == X.Args[0] && X.Args.size() > 1 && placesItem(X, Arg)) {
+      if (V.reducible() && StringRef(X.Name).ends_with("::assign")) // so many
+        demandReplicated(Arg, V, "used as a size");
       continue;
+    }
     if (Collects) {
       collects(E, X, Arg, V);
       continue;

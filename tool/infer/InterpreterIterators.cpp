@@ -155,4 +155,21 @@ bool Interpreter::leadsAstray(ir::ExprId Pointer, const Location &L) const {
          X.Object != None && StringRef(P.Code.type(X.Object).Name).starts_with("std::");
 }
 
+/// `std::memcpy(list.data(), …)` into a list with a number for each of this rank's rows: what is copied is of all
+/// ranks'.
+void Interpreter::overflows(ir::ExprId E, const ir::Expr &X) {
+  StringRef Name = X.Name;
+  Name.consume_front("std::");
+  if (X.Kind != ExprKind::Call || X.Object != None || X.Args.size() != 3 || (Name != "memcpy" && Name != "memmove"))
+    return;
+  ir::ExprId To = P.unconverted(X.Args[0]);
+  if (P.Code.Exprs[To].Kind == ExprKind::Unary && P.Code.Exprs[To].Name == "&")
+    To = P.unconverted(P.Code.Exprs[To].Args[0]);
+  const ir::ExprId List = P.Code.Exprs[To].Object;
+  if (List == None || !holdsNumbers(P.Code.type(List).Name))
+    return;
+  if (const Value V = eval(List); V.Kind == Placement::Sharded)
+    note("row-loop", E, V, "copies numbers of all ranks' rows to where one has its own");
+}
+
 } // namespace migrate

@@ -172,13 +172,14 @@ void Interpreter::collects(ir::ExprId E, const ir::Expr &X, ir::ExprId Arg, Valu
 /// `std::vector<double> weights(x.size(0))`: a number for each of this rank's rows; where rows are brought together,
 /// for each of all.
 std::optional<Value> Interpreter::oneForEachRow(ir::ExprId E, const ir::Expr &X) {
+  const bool Text = StringRef(P.Code.type(E).Name).starts_with("std::basic_string<");
   if (X.Args.empty() || X.Args[0] == None || P.Code.type(X.Args[0]).Kind != TypeKind::Integer ||
-      !holdsNumbers(P.Code.type(E).Name))
+      !(Text || holdsNumbers(P.Code.type(E).Name)))
     return std::nullopt;
   const Value Size = eval(X.Args[0]);
-  if (Size.Kind != Placement::Extent)
+  if (!Size.reducible())
     return std::nullopt;
-  if (taken(By.Together)) {
+  if (taken(By.Together) || Text || Size.Kind != Placement::Extent) { // so is any other number of this rank's
     demandReplicated(X.Args[0], Size, "used as a size");
     return Value::of(Placement::Zero, E);
   }

@@ -458,6 +458,15 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
   if (const auto *Lambda = dyn_cast<LambdaExpr>(E))
     return lambda(Lambda);
   if (const auto *New = dyn_cast<CXXNewExpr>(E)) {
+    // `new float[n]`: how many there are is told where it runs, as `malloc` is.
+    if (const Expr *Size = New->getArraySize().value_or(nullptr);
+        Size && !Size->isValueDependent() && !Size->getIntegerConstantExpr(Ctx)) {
+      ir::ExprId Id = make(ExprKind::Call, E);
+      Out.Exprs[Id].Name = "operator new[]";
+      ir::ExprId Count = expr(Size);
+      Out.Exprs[Id].Args = {Count};
+      return Id;
+    }
     ir::ExprId Id = make(ExprKind::Construct, E);
     if (const CXXConstructExpr *Made = New->getConstructExpr()) {
       const CXXConstructorDecl *Ctor = Made->getConstructor();
