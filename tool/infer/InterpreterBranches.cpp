@@ -538,6 +538,8 @@ void Interpreter::execSwitch(ir::StmtId Id) {
   const ir::Stmt &S = P.Code.Stmts[Id];
   Value C = eval(S.Value);
   bool Differs = false;
+  if (agreesHere(Id, S.Value, C))
+    agree(S.Value, C);
   if (C.reducible())
     demandReplicated(S.Value, C, "decided on");
   else if (!C.replicated() && C.Kind != Placement::Own) {

@@ -111,7 +111,9 @@ void Interpreter::placedBy(ir::ExprId Element) {
         collectItems(P, Arg, Places);
     for (ir::ExprId Place : Places)
       if (P.Code.type(Place).number() && !OfRows)
-        if (Value V = eval(Place); V.reducible() || V.Kind == Placement::Unknown) {
+        if (Value V = eval(Place); V.outside() && V.replicated()) { // `wins[std::time(nullptr) % 2]++`
+          agree(Place, V);
+        } else if (V.reducible() || V.Kind == Placement::Unknown) {
           demandReplicated(Place, V, "used as an index");
           if (L && V.Kind == Placement::Unknown) {
             const Value Astray = Value::unknown("is written at places that differ between ranks", Place);
