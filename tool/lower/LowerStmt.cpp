@@ -91,6 +91,16 @@ ir::StmtId Lowering::lowerStmt(const Stmt *S) {
       const auto *V = dyn_cast<VarDecl>(D);
       if (!V)
         continue;
+      // `float sums[n];`: how many there are is told where it stands, as by `new float[n]`.
+      if (const VariableArrayType *Array = Ctx.getAsVariableArrayType(V->getType()); Array && Array->getSizeExpr()) {
+        ir::ExprId Made = make(ExprKind::Call, Array->getSizeExpr());
+        Out.Exprs[Made].Name = "operator new[]";
+        ir::ExprId Count = expr(Array->getSizeExpr());
+        Out.Exprs[Made].Args = {Count};
+        ir::StmtId Size = make(StmtKind::Expr, S);
+        Out.Stmts[Size].Value = Made;
+        Children.push_back(Size);
+      }
       ir::ExprId Init = V->getInit() ? expr(V->getInit()) : None;
       ir::VarId Var = varOf(V);
       ir::StmtId Id = make(StmtKind::Decl, S);
