@@ -307,6 +307,7 @@ private:
   Origins origins(ir::ExprId Module) const;
   std::vector<ir::ExprId> constructions(ir::ExprId Module) const;
   std::vector<ir::ExprId> givenTo(ir::VarId Param) const;
+  ir::ExprId givenHere(ir::VarId Param) const;
   void readSettings() const;
   bool saysSetter(ir::VarId Object, const char *Text, ir::ExprId But) const;
   const std::vector<ir::ExprId> &couplingLayers();

@@ -258,14 +258,12 @@ std::optional<bool> Interpreter::pointed(const ir::Expr &X) const {
   if (Of.Kind != ExprKind::Ref || Of.Var == None || !P.Code.Vars[Of.Var].Param || reassigned(Of.Var) ||
       !llvm::StringRef(P.Code.typeOf(Of.Var).Name).ends_with("at::Tensor *"))
     return std::nullopt;
-  const std::vector<ir::VarId> &Params = P.Code.Functions[Frames.back().Function].Params;
-  const size_t I = llvm::find(Params, Of.Var) - Params.begin();
-  const std::vector<ir::ExprId> &Args = Frames.back().Args;
-  if (I >= std::min(Params.size(), Args.size()) || Args[I] == None)
+  const ir::ExprId Arg = givenHere(Of.Var);
+  if (Arg == None)
     return std::nullopt;
-  const ir::Expr &Given = P.Code.Exprs[P.unconverted(Args[I])];
+  const ir::Expr &Given = P.Code.Exprs[P.unconverted(Arg)];
   const bool Address = Given.Kind == ExprKind::Unary && Given.Name == "&";
-  if (!Address && !IsNull(Args[I]))
+  if (!Address && !IsNull(Arg))
     return std::nullopt;
   return Address == (!Compares || X.Name == "!=");
 }

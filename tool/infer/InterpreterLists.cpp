@@ -79,9 +79,8 @@ void Interpreter::cutItems(const Value &Items, const Value &New) {
 
 ir::ExprId madeBy(const Program &P, ir::ExprId Item) {
   const ir::Expr *X = &P.Code.Exprs[Item = P.unconverted(Item)];
-  if ((X->Name == "std::make_shared" || X->Name == "std::make_unique") && X->Args.size() == 1 && X->Args[0] != None &&
-      P.Code.type(X->Args[0]).Own) // `std::make_shared<Log>(Log{step, loss})`
-    X = &P.Code.Exprs[Item = P.unconverted(X->Args[0])];
+  if (const ir::ExprId Copied = copiedObject(P, Item); Copied != None)
+    X = &P.Code.Exprs[Item = P.unconverted(Copied)];
   if (X->Kind == ExprKind::Construct && X->Var != None)
     return Item;
   if (!P.Code.type(Item).tuple())

@@ -26,6 +26,14 @@ std::vector<ir::ExprId> Interpreter::givenTo(ir::VarId Param) const {
   return Given;
 }
 
+/// What a parameter of the function that runs is given. None of anything else.
+ir::ExprId Interpreter::givenHere(ir::VarId Param) const {
+  const Frame &F = Frames.back();
+  const std::vector<ir::VarId> &Params = P.Code.Functions[F.Function].Params;
+  const size_t I = llvm::find(Params, Param) - Params.begin();
+  return I < std::min(Params.size(), F.Args.size()) ? F.Args[I] : None;
+}
+
 /// Gathers what modules and options are set to: by assignments, by setters.
 void Interpreter::readSettings() const {
   if (SettingsKnown)

@@ -57,12 +57,16 @@ Interpreter::State Interpreter::fieldsMade(ir::ExprId E) {
   if (const State Made = entriesMade(E); !Made.empty())
     return Made;
   E = withoutConversions(P, E);
-  // `std::make_shared<Log>(Log{step, loss})`, of one that it copies
-  if (const ir::Expr &X = P.Code.Exprs[E]; (X.Name == "std::make_shared" || X.Name == "std::make_unique") &&
-                                           X.Args.size() == 1 && X.Args[0] != None && P.Code.type(X.Args[0]).Own)
-    return fieldsOf(X.Args[0]);
+  if (const ir::ExprId Copied = copiedObject(P, E); Copied != None)
+    return fieldsOf(Copied);
   const auto It = Returned.find(E);
   return It == Returned.end() ? State() : It->second;
+}
+
+ir::ExprId copiedObject(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  const bool Makes = X.Name == "std::make_shared" || X.Name == "std::make_unique";
+  return Makes && X.Args.size() == 1 && X.Args[0] != None && P.Code.type(X.Args[0]).Own ? X.Args[0] : None;
 }
 
 /// The fields of the object that a pair or tuple holds, where `E` asks for it.

@@ -99,33 +99,41 @@ void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool 
     demandReplicated(From == None ? E : From, V, "written through an expression that isn't followed");
 }
 
+/// What tells the place of an element, `cm[{target, prediction}]`'s too.
+static std::vector<ir::ExprId> placesIn(const Program &P, const ir::Expr &Element) {
+  std::vector<ir::ExprId> Places;
+  for (ir::ExprId Arg : Element.Args)
+    if (Arg != None)
+      collectItems(P, Arg, Places);
+  return Places;
+}
+
 /// What tells the place of an element that is written, `seen[label.item<int64_t>()]`, must be the same on all ranks.
 void Interpreter::placedBy(ir::ExprId Element) {
   while (Element != None && (isElement(P.Code.Exprs[Element]) || P.Code.Exprs[Element].Kind == ExprKind::Index)) {
     const ir::Expr &X = P.Code.Exprs[Element];
     std::optional<Location> L = lvalue(Element);
     bool OfRows = L && Current.count(*L) && Current.at(*L).Kind == Placement::Sharded;
-    std::vector<ir::ExprId> Places; // `cm[{target, prediction}]`, too
-    for (ir::ExprId Arg : X.Args)
-      if (Arg != None)
-        collectItems(P, Arg, Places);
-    for (ir::ExprId Place : Places)
-      if (P.Code.type(Place).number() && !OfRows)
-        if (Value V = eval(Place); V.outside() && V.replicated()) { // `wins[std::time(nullptr) % 2]++`
-          agree(Place, V);
-        } else if (V.reducible() || V.Kind == Placement::Unknown) {
-          demandReplicated(Place, V, "used as an index");
-          if (L && V.Kind == Placement::Unknown) {
-            const Value Astray = Value::unknown("is written at places that differ between ranks", Place);
-            write(*L, Astray, None);
-            seenBehindNames(*L, Astray, Place);
-          }
-        }
+    for (ir::ExprId Place : placesIn(P, X)) {
+      if (!P.Code.type(Place).number() || OfRows)
+        continue;
+      const Value V = eval(Place);
+      agree(Place, V); // `wins[std::time(nullptr) % 2]++`
+      if (!V.reducible() && V.Kind != Placement::Unknown)
+        continue;
+      demandReplicated(Place, V, "used as an index");
+      if (!L || V.Kind != Placement::Unknown)
+        continue;
+      const Value Astray = Value::unknown("is written at places that differ between ranks", Place);
+      write(*L, Astray, None);
+      seenBehindNames(*L, Astray, Place);
+    }
     Element = X.Object;
   }
 }
 
 /// Whether one rank's own rows tell the place of an element, or what a name, a pointer or a method's object leads to.
+/// What tells it is evaluated, wherever that is: of `items[pred[i].item<int64_t>()].seen = true` nothing else does so.
 bool Interpreter::placedByOwn(ir::ExprId E) {
   for (; E != None; E = P.Code.Exprs[P.unconverted(E)].Object) {
     const ir::Expr &X = P.Code.Exprs[E = P.unconverted(E)];
@@ -133,17 +141,11 @@ bool Interpreter::placedByOwn(ir::ExprId E) {
       return placedByOwn(P.unconverted(X.Args[0]));
     if (X.Kind == ExprKind::Ref)
       return OwnPlaces.count(X.Var) != 0;
-    if (X.Kind == ExprKind::This)
-      return Frames.back().OwnPlace;
-    if (X.Kind == ExprKind::Field && X.Object == None)
+    if (X.Kind == ExprKind::This || (X.Kind == ExprKind::Field && X.Object == None))
       return Frames.back().OwnPlace;
     if (X.Kind != ExprKind::Field && X.Kind != ExprKind::Index && !isElement(X))
       return false;
-    std::vector<ir::ExprId> Places;
-    for (ir::ExprId Arg : X.Args)
-      if (Arg != None)
-        collectItems(P, Arg, Places);
-    if (llvm::any_of(Places, [&](ir::ExprId Place) { return eval(Place).Kind == Placement::Own; }))
+    if (llvm::any_of(placesIn(P, X), [&](ir::ExprId Place) { return eval(Place).Kind == Placement::Own; }))
       return true;
   }
   return false;

@@ -226,10 +226,7 @@ void Interpreter::reduceAfter(ir::StmtId Id, const State &Entry) {
 
 /// The right-hand side that a number was set by, or the argument that a parameter was given. None if neither is known.
 ir::ExprId Interpreter::setBy(const Value &V, ir::ExprId E) const {
-  const Frame &F = Frames.back();
-  const std::vector<ir::VarId> &Params = P.Code.Functions[F.Function].Params;
-  const size_t I = llvm::find(Params, P.Code.Exprs[P.unconverted(E)].Var) - Params.begin();
-  return V.AssignedBy == None && I < std::min(Params.size(), F.Args.size()) ? F.Args[I] : V.AssignedBy;
+  return V.AssignedBy == None ? givenHere(P.Code.Exprs[P.unconverted(E)].Var) : V.AssignedBy;
 }
 
 /// What is assigned: brought together there, or a part of a sum over the steps, where an earlier run has found that it

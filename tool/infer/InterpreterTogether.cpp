@@ -19,7 +19,7 @@ namespace migrate {
 
 /// A tensor of which the ranks' parts, of one shape, make the whole: a mean, a sum, over the rows.
 static bool addsUp(const Value &V) { return V.Kind == Placement::Mean || (V.Kind == Placement::Partial && V.Fresh); }
-/// Whether the ranks' largest or smallest is that of all rows, and no gradient goes through it.
+/// Whether it is a largest or smallest of a batch's rows that no gradient goes through.
 static bool isExtreme(const Value &V) { return V.Kind == Placement::Extreme && !V.Running && !V.Trained; }
 
 /// What holds the rows of `E` along its first dimension: `E`, what it is a view of, or what the step's variable was

@@ -35,6 +35,8 @@ bool replacesItems(const ir::Expr &X);
 ir::ExprId madeBy(const Program &P, ir::ExprId Item);
 /// Whether an expression has a function run that it is given: in a thread, by a pool's task, at once.
 bool startsTask(const Program &P, ir::ExprId E);
+/// The object that `std::make_shared<Log>(Log{step, loss})` copies. None of anything else.
+ir::ExprId copiedObject(const Program &P, ir::ExprId E);
 /// Whether a function draws a number from the standard library's generators.
 bool drawsNumber(llvm::StringRef Name);
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,

@@ -84,8 +84,7 @@ void Deriver::device(ir::ExprId Value, ir::FuncId Function, bool InInitializer) 
   if (P.Code.type(Value).Kind == TypeKind::Device && X->Kind != ExprKind::Conditional)
     return;
   const ir::Expr &Text = expr(P.unconverted(Value));
-  if (StringRef(X->Name).ends_with("kCPU") || (Text.Kind == ExprKind::Literal && Text.Name == "cpu") ||
-      givesDevice(*X))
+  if (StringRef(X->Name).ends_with("kCPU") || (Text.Kind == ExprKind::Literal && Text.Name == "cpu") || givesDevice(*X))
     return;
   bool Default = X->Kind == ExprKind::Conditional && expr(X->Args[0]).Name == "torch::cuda::is_available" &&
                  StringRef(expr(X->Args[1]).Name).ends_with("kCUDA") &&

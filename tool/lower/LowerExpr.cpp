@@ -238,6 +238,15 @@ ir::ExprId Lowering::partOf(ir::ExprId Whole, const Expr *E, unsigned Index) {
   return Id;
 }
 
+/// An array of a size that is told where it runs, as `malloc` is.
+ir::ExprId Lowering::arrayOf(const Expr *Size, const Expr *Where) {
+  ir::ExprId Id = make(ExprKind::Call, Where);
+  Out.Exprs[Id].Name = "operator new[]";
+  ir::ExprId Count = expr(Size);
+  Out.Exprs[Id].Args = {Count};
+  return Id;
+}
+
 ir::ExprId Lowering::operatorCall(const CXXOperatorCallExpr *E) {
   OverloadedOperatorKind Op = E->getOperator();
   std::string Spelling = getOperatorSpelling(Op);
@@ -458,15 +467,9 @@ ir::ExprId Lowering::lowerExpr(const Expr *E) {
   if (const auto *Lambda = dyn_cast<LambdaExpr>(E))
     return lambda(Lambda);
   if (const auto *New = dyn_cast<CXXNewExpr>(E)) {
-    // `new float[n]`: how many there are is told where it runs, as `malloc` is.
     if (const Expr *Size = New->getArraySize().value_or(nullptr);
-        Size && !Size->isValueDependent() && !Size->getIntegerConstantExpr(Ctx)) {
-      ir::ExprId Id = make(ExprKind::Call, E);
-      Out.Exprs[Id].Name = "operator new[]";
-      ir::ExprId Count = expr(Size);
-      Out.Exprs[Id].Args = {Count};
-      return Id;
-    }
+        Size && !Size->isValueDependent() && !Size->getIntegerConstantExpr(Ctx))
+      return arrayOf(Size, E);
     ir::ExprId Id = make(ExprKind::Construct, E);
     if (const CXXConstructExpr *Made = New->getConstructExpr()) {
       const CXXConstructorDecl *Ctor = Made->getConstructor();

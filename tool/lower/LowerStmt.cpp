@@ -91,12 +91,9 @@ ir::StmtId Lowering::lowerStmt(const Stmt *S) {
       const auto *V = dyn_cast<VarDecl>(D);
       if (!V)
         continue;
-      // `float sums[n];`: how many there are is told where it stands, as by `new float[n]`.
+      // `float sums[n];`
       if (const VariableArrayType *Array = Ctx.getAsVariableArrayType(V->getType()); Array && Array->getSizeExpr()) {
-        ir::ExprId Made = make(ExprKind::Call, Array->getSizeExpr());
-        Out.Exprs[Made].Name = "operator new[]";
-        ir::ExprId Count = expr(Array->getSizeExpr());
-        Out.Exprs[Made].Args = {Count};
+        ir::ExprId Made = arrayOf(Array->getSizeExpr(), Array->getSizeExpr());
         ir::StmtId Size = make(StmtKind::Expr, S);
         Out.Stmts[Size].Value = Made;
         Children.push_back(Size);

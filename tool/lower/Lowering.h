@@ -77,6 +77,7 @@ private:
   bool puts(const ir::Expr &X) const;
   ir::ExprId elementPut(ir::ExprId Put, const clang::CallExpr *E);
   ir::ExprId partOf(ir::ExprId Whole, const clang::Expr *E, unsigned Index);
+  ir::ExprId arrayOf(const clang::Expr *Size, const clang::Expr *Where);
   ir::ExprId operatorCall(const clang::CXXOperatorCallExpr *E);
   ir::ExprId construct(const clang::CXXConstructExpr *E);
   const clang::CXXConstructorDecl *constructorOf(const clang::CXXRecordDecl *Record, unsigned Args);
