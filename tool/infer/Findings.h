@@ -53,6 +53,7 @@ struct Findings {
   std::set<uint32_t> Whole;                       ///< loaders shared out by whole batches
   std::set<uint32_t> ByRows;                      ///< evaluation loaders whose batches are cut
   std::map<uint32_t, Evidence> Kept;              ///< evaluation loaders left whole on every rank, and why
+  std::set<uint32_t> BesideStates;                ///< evaluation loaders beside whose batches a training's states go
   std::set<uint32_t> Split;                       ///< training loaders that every rank reads whole, to split batches
   std::set<ir::StmtId> Evaluates;                 ///< loops without a training in which a model is given whole batches
   std::map<ir::ExprId, Value> Types;              ///< of every expression, for --dump=placements

@@ -578,7 +578,8 @@ private:
   void readsInto(ir::ExprId E, const ir::Expr &X);
   void ownRows(size_t Compares, bool Beside, const std::vector<ir::ExprId> &Operands, const Value &Local, bool Table);
   bool mentions(ir::ExprId E, const char *Enumerator, int Depth = 4) const;
-  std::optional<int64_t> integer(ir::ExprId E) const;
+  std::optional<int64_t> integer(ir::ExprId E, int Hops = 0) const;
+  std::optional<int64_t> memberInteger(const ir::Expr &X, int Hops) const;
   std::optional<int64_t> dimension(ir::ExprId E, ir::ExprId Tensor) const;
   ir::ExprId countsDimensions(ir::ExprId E) const;
   bool neverChanges(ir::VarId V) const;

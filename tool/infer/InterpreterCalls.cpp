@@ -43,7 +43,7 @@ bool Interpreter::reassigned(ir::VarId V) const {
   return Changed->count(V) != 0;
 }
 
-std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
+std::optional<int64_t> Interpreter::integer(ir::ExprId E, int Hops) const {
   const ir::Expr &X = P.Code.Exprs[E];
   if (X.Kind == ExprKind::Unary && X.Name == "-")
     if (auto V = integer(X.Args[0]))
@@ -63,7 +63,54 @@ std::optional<int64_t> Interpreter::integer(ir::ExprId E) const {
   if (X.Kind == ExprKind::Ref && X.Var != None)
     if (auto It = R.Init.find(X.Var); It != R.Init.end() && neverChanges(X.Var))
       return integer(It->second);
-  return std::nullopt;
+  // `x.mean(dim)` in a function that is called with one
+  constexpr int Deep = 8; // through functions that call each other
+  if (X.Kind == ExprKind::Ref && X.Var != None && P.Code.Vars[X.Var].Param && Hops != Deep && !reassigned(X.Var)) {
+    std::optional<int64_t> One;
+    for (const ir::ExprId Given : givenTo(X.Var)) {
+      const std::optional<int64_t> Of = integer(Given, Hops + 1);
+      if (!Of || (One && One != Of))
+        return std::nullopt;
+      One = Of;
+    }
+    return One;
+  }
+  return X.Kind == ExprKind::Field && Hops != Deep ? memberInteger(X, Hops + 1) : std::nullopt;
+}
+
+/// A member that is set where its object is made, and never again, `x.mean(dim_)`.
+std::optional<int64_t> Interpreter::memberInteger(const ir::Expr &X, int Hops) const {
+  if (X.Var == None || reassigned(X.Var))
+    return std::nullopt;
+  const bool OfThis = X.Object == None || P.Code.Exprs[X.Object].Kind == ExprKind::This;
+  const std::optional<Location> &This = Frames.back().This;
+  const ir::VarId Object = !OfThis              ? P.Code.Exprs[P.unconverted(X.Object)].Var
+                           : !This              ? None
+                           : This->Path.empty() ? This->Root
+                                                : This->Path.back();
+  const auto Made = R.Init.find(Object);
+  const ir::Expr *By = Made == R.Init.end() ? nullptr : &P.Code.Exprs[P.unconverted(Made->second)];
+  const ir::FuncId Constructor = By && By->Kind == ExprKind::Construct ? P.callee(*By) : None;
+  std::optional<int64_t> One;
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F) {
+    if (Constructor != None && F != Constructor)
+      continue;
+    const ir::Function &Fn = P.Code.Functions[F];
+    for (const auto &[Member, Init] : Fn.Inits) {
+      if (Member != X.Var)
+        continue;
+      const ir::ExprId Named = P.unconverted(Init);
+      const size_t I = llvm::find(Fn.Params, P.Code.Exprs[Named].Var) - Fn.Params.begin();
+      const bool Given = F == Constructor && P.Code.Exprs[Named].Kind == ExprKind::Ref && I < Fn.Params.size();
+      const std::optional<int64_t> Of = !Given                ? integer(Init, Hops)
+                                        : I < By->Args.size() ? integer(By->Args[I], Hops)
+                                                              : std::nullopt;
+      if (!Of || (One && One != Of) || Fn.BodyBegin == 0) // `Config{2}` sets others where nobody wrote a constructor
+        return std::nullopt;
+      One = Of;
+    }
+  }
+  return One;
 }
 
 /// The tensor of `x.dim()`, `x.sizes().size()`.

@@ -326,8 +326,12 @@ bool Interpreter::addedUp(ir::ExprId E) {
 /// A row beside what all rows of its batch tell: `loss += f(x[i]) / x.size(0)` is a mean over them. Anything else has
 /// to be computed with that of all ranks' rows.
 Value Interpreter::besideItsRows(ir::ExprId E, Value Row, const Value &Other, bool Divides) {
-  if (Other.Kind == Placement::Sharded && CutAhead.count(Other.Rows))
+  if (Other.Kind == Placement::Sharded && CutAhead.count(Other.Rows)) {
+    for (const Loop &L : Loops)
+      if (L.Mode == LoopMode::Whole && R.Loaders.count(L.Loader))
+        Out.BesideStates.insert(L.Loader);
     note("unknown-rows", E, Other, "goes through with a state that is cut ahead for a training's batches");
+  }
   if (Other.reducible() && OwnCalls > 0)
     note("row-loop", E, Other,
          "is needed from all ranks in what a standard algorithm calls for each of this rank's rows");

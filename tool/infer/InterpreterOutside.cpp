@@ -369,6 +369,18 @@ bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
 }
 
 /// Follows what comes from outside through expressions, to the seeds of generators.
+/// `items.begin() + n`, `std::next(first, n)`, `items.resize(n)`: where in a list something is, and how long that is.
+static bool tellsPlace(const Program &P, ir::ExprId E) {
+  const ir::Expr &X = P.Code.Exprs[E];
+  const ir::Type &T = P.Code.type(E);
+  if (X.Kind == ExprKind::Binary)
+    return (X.Name == "+" || X.Name == "-") &&
+           (StringRef(T.Name).ends_with("*") || StringRef(T.Name).contains("iterator"));
+  const StringRef Name = X.Name;
+  return X.Kind == ExprKind::Call && Name.starts_with("std::") &&
+         (Name == "std::next" || Name == "std::prev" || Name == "std::advance" || Name.ends_with("::resize"));
+}
+
 void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   StringRef Name = X.Name, Type = P.Code.type(E).Name;
   // `reinterpret_cast<uintptr_t>(&object)`: where the system has put it
@@ -448,6 +460,8 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     if (X.Kind == ExprKind::Call && X.Object != None && ofOptions(P.Code.type(X.Object)))
       agree(Arg, Last[Arg]);
     else if ((Seeds && Arg != E && !isEngine(P.Code.type(Arg).Name)) || Sequence)
+      agree(Arg, Last[Arg]);
+    else if (P.Code.type(Arg).number() && tellsPlace(P, E))
       agree(Arg, Last[Arg]);
     else
       Any = true;

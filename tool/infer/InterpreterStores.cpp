@@ -110,6 +110,12 @@ static std::vector<ir::ExprId> placesIn(const Program &P, const ir::Expr &Elemen
 
 /// What tells the place of an element that is written, `seen[label.item<int64_t>()]`, must be the same on all ranks.
 void Interpreter::placedBy(ir::ExprId Element) {
+  if (const ir::Expr &X = P.Code.Exprs[P.unconverted(Element)]; X.Kind == ExprKind::Conditional) {
+    agree(X.Args[0], eval(X.Args[0])); // `(device() % 2 ? heads : tails)++`
+    placedBy(X.Args[1]);
+    placedBy(X.Args[2]);
+    return;
+  }
   while (Element != None && (isElement(P.Code.Exprs[Element]) || P.Code.Exprs[Element].Kind == ExprKind::Index)) {
     const ir::Expr &X = P.Code.Exprs[Element];
     std::optional<Location> L = lvalue(Element);

@@ -276,8 +276,27 @@ static std::map<ir::ExprId, unsigned> givenWhole(const Program &P, const Finding
   return Whole;
 }
 
+/// An evaluation that goes through with the states that a training's batches do, which have a rank's rows: its batches
+/// are cut as those are.
+static std::optional<Findings> besideStates(const Program &P, const Roles &R, const OperationTable &Table,
+                                            const Findings &Found) {
+  Ways By;
+  for (uint32_t Loader : Found.BesideStates)
+    if (!R.Loaders.at(Loader).Foreign)
+      By.ByRows.insert(Loader);
+  if (By.ByRows.empty())
+    return std::nullopt;
+  Findings Cut = Interpreter(P, R, Table, By).run();
+  if (!goes(Cut) || has(Cut, Differs))
+    return std::nullopt;
+  Cut.ByRows = By.ByRows;
+  return Cut;
+}
+
 static Findings inferAll(const Program &P, const Roles &R, const OperationTable &Table) {
   Findings Found = shareOut(P, R, Table);
+  if (std::optional<Findings> Cut = besideStates(P, R, Table, Found))
+    return *Cut;
   if (has(Found, Stops) && parts(P, Found))
     if (std::optional<Findings> Split = splitBatches(P, R, Table))
       return *Split;

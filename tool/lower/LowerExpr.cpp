@@ -160,6 +160,10 @@ const CXXMethodDecl *Lowering::forwardOf(const FunctionDecl *Apply) {
 
 ir::ExprId Lowering::callTo(const CallExpr *E) {
   const FunctionDecl *F = E->getDirectCallee();
+  if (F && F->isInStdNamespace() && F->getDeclName().isIdentifier() && E->getNumArgs() > 0 &&
+      (F->getName() == "bind" || F->getName() == "bind_front"))
+    if (ir::ExprId Function = bound(E); Function != None)
+      return Function;
   if (const CXXConstructorDecl *Ctor = madeBy(F, E->getNumArgs())) {
     ir::ExprId Id = make(ExprKind::Construct, E);
     setCallee(Id, Ctor);

@@ -86,6 +86,9 @@ private:
   const clang::CXXConstructorDecl *heldBy(const clang::CXXConstructExpr *E);
   ir::ExprId aggregate(const clang::InitListExpr *E);
   ir::ExprId lambda(const clang::LambdaExpr *E);
+  ir::ExprId madeUp(ir::ExprKind Kind, const clang::Expr *E, ir::TypeId Type);
+  ir::ExprId namedAs(ir::VarId Var, const clang::Expr *E);
+  ir::ExprId bound(const clang::CallExpr *E);
   /// `Defaults`: also the arguments that the declaration gives, which no edit may touch.
   void addArgs(ir::ExprId Id, llvm::iterator_range<clang::CallExpr::const_arg_iterator> Args, bool Defaults = false);
   void setCallee(ir::ExprId Id, const clang::FunctionDecl *F);
