@@ -308,7 +308,7 @@ ir::ExprId Interpreter::cutPoint(ir::ExprId E, const Loop &Step) {
           alsoEvaluates(Frames[At - 1].Function)) // `for_batches(data, 8, [&](torch::Tensor x) { … })`
         break;
       if (T.Reference && !T.Const && Frames[At].Args[I] != Bound) {
-        Within = E;
+        Within = E == Bound ? Within : E; // `step(xs[i])`, `forward(x)` in it, both by reference
         Bound = Frames[At].Args[I];
       }
       E = Frames[At].Args[I];

@@ -116,8 +116,12 @@ void Interpreter::placedBy(ir::ExprId Element) {
     placedBy(X.Args[2]);
     return;
   }
-  while (Element != None && (isElement(P.Code.Exprs[Element]) || P.Code.Exprs[Element].Kind == ExprKind::Index)) {
-    const ir::Expr &X = P.Code.Exprs[Element];
+  for (; Element != None; Element = P.Code.Exprs[Element].Object) {
+    const ir::Expr &X = P.Code.Exprs[Element = P.unconverted(Element)];
+    if (X.Kind == ExprKind::Field) // `items[k].seen = true`
+      continue;
+    if (!isElement(X) && X.Kind != ExprKind::Index)
+      return;
     std::optional<Location> L = lvalue(Element);
     bool OfRows = L && Current.count(*L) && Current.at(*L).Kind == Placement::Sharded;
     for (ir::ExprId Place : placesIn(P, X)) {
@@ -134,7 +138,6 @@ void Interpreter::placedBy(ir::ExprId Element) {
       write(*L, Astray, None);
       seenBehindNames(*L, Astray, Place);
     }
-    Element = X.Object;
   }
 }
 
@@ -151,8 +154,12 @@ bool Interpreter::placedByOwn(ir::ExprId E) {
       return Frames.back().OwnPlace;
     if (X.Kind != ExprKind::Field && X.Kind != ExprKind::Index && !isElement(X))
       return false;
-    if (llvm::any_of(placesIn(P, X), [&](ir::ExprId Place) { return eval(Place).Kind == Placement::Own; }))
-      return true;
+    for (ir::ExprId Place : placesIn(P, X)) {
+      const Value V = eval(Place);
+      agree(Place, V); // `wins[device() % 2].add()`
+      if (V.Kind == Placement::Own)
+        return true;
+    }
   }
   return false;
 }
