@@ -3,7 +3,7 @@ import ast
 import re
 
 LISTS = {"chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "vsplit",
-         "dsplit", "unbind", "where"}  # return vectors, not tuples
+         "dsplit", "unbind", "where", "broadcast_tensors"}  # return vectors, not tuples
 PLAIN = {"one_hot", "linear", "bilinear", "pairwise", "embedding_plain"}  # functionals without options
 CAMEL = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "nll_loss": "NLLLoss", "kl_div": "KLDiv", "glu": "GLU", "elu": "ELU",
          "celu": "CELU", "selu": "SELU", "gelu": "GELU", "relu": "ReLU", "relu6": "ReLU6", "leaky_relu": "LeakyReLU",
@@ -80,6 +80,8 @@ def call(node):
     args = [chosen(name, a) for a in node.args]
     if name == "tensordot":  # the dimensions of each side are arguments of their own
         args[2:] = map(cpp, node.args[2].elts)
+    if name == "broadcast_tensors":  # a list in C++
+        args = ["{%s}" % ", ".join(args)]
     if name == "rfftfreq":
         args.append("torch::kFloat")
     callee = cpp(target)

@@ -76,6 +76,7 @@ private:
   };
   void leftApart(ir::StmtId Side, bool Told);
   void execIf(const ir::Stmt &S, ir::StmtId Id);
+  std::vector<int64_t> standing(ir::StmtId Loop) const;
   State repeat(Loop L, llvm::function_ref<void()> Body);
   void runsMany(ir::FuncId Closure, llvm::function_ref<void()> Run);
   void execLoop(ir::StmtId Id);
@@ -85,6 +86,7 @@ private:
   std::optional<bool> countedAs(const ir::Expr &X);
   std::optional<bool> flagged(const ir::Expr &X) const;
   std::optional<bool> pointed(const ir::Expr &X) const;
+  bool isEvaluated(const ir::Expr &X);
   std::optional<bool> given(ir::ExprId Condition);
   bool ofCall(ir::ExprId E) const;
   bool ofTemporary(ir::ExprId E);

@@ -286,11 +286,26 @@ static std::pair<ir::ExprId, bool> asksFor(const Program &P, ir::ExprId Conditio
   return {Asks ? P.unconverted(X.Object) : None, true};
 }
 
+/// Whether `is_training()` is asked of what was told to evaluate, in a loop over one rank's own batches.
+bool Interpreter::isEvaluated(const ir::Expr &X) {
+  if (!Evaluated || !ofOneRank() || X.Kind != ExprKind::Call || !llvm::StringRef(X.Name).ends_with("::is_training"))
+    return false;
+  const bool OfThis = X.Object == None || P.Code.Exprs[P.unconverted(X.Object)].Kind == ExprKind::This;
+  const std::optional<Location> Of = OfThis ? Frames.back().This : lvalue(X.Object);
+  return Of && Of->Root == Evaluated->Root && Of->Path.size() >= Evaluated->Path.size() &&
+         std::equal(Evaluated->Path.begin(), Evaluated->Path.end(), Of->Path.begin());
+}
+
 /// Whether a parameter was given something: `if (!action.defined()) action = …` of a function that samples for some
 /// callers and looks at what others have sampled. None where that isn't known.
 std::optional<bool> Interpreter::given(ir::ExprId Condition) {
   Condition = P.unconverted(Condition);
   const ir::Expr &X = P.Code.Exprs[Condition];
+  if (X.Kind == ExprKind::Binary && (X.Name == "&&" || X.Name == "||"))
+    if (const std::optional<bool> First = given(X.Args[0]); First && *First == (X.Name == "||"))
+      return First;
+  if (isEvaluated(X))
+    return false;
   if (X.Kind == ExprKind::Unary && X.Name == "!") {
     const std::optional<bool> Given = given(X.Args[0]);
     return Given ? std::optional(!*Given) : std::nullopt;

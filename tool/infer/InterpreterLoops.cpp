@@ -151,8 +151,17 @@ void Interpreter::loopBody(ir::StmtId Id) {
   }
 }
 
-/// Runs what a loop repeats until nothing changes any more, and once more if that is written down. Returns what was in
-/// front of it.
+/// Where a loop stands: the calls that led there, and what the run is told around it.
+std::vector<int64_t> Interpreter::standing(ir::StmtId Loop) const {
+  std::vector<int64_t> Where = {Loop, Divergent, OwnChoices, Threads, NoGrads, Wholes, Evaluates};
+  for (const Frame &F : Frames)
+    Where.push_back(F.Call);
+  return Where;
+}
+
+/// Runs what a loop repeats until nothing changes any more, and once more if that is written down. A loop within
+/// others begins with what it came to in their last round; else each of them would double its rounds. Returns what was
+/// in front of it.
 Interpreter::State Interpreter::repeat(Loop L, llvm::function_ref<void()> Body) {
   State Before = Current;
   if (L.Mode == LoopMode::Rows) {
@@ -164,10 +173,13 @@ Interpreter::State Interpreter::repeat(Loop L, llvm::function_ref<void()> Body) 
   }
   State Entry = Current;
   L.Entry = &Entry;
+  Settling *Known = Loops.empty() || L.Mode != LoopMode::Plain ? nullptr : &Settled[standing(L.Statement)];
   Loops.push_back(std::move(L));
 
   bool Recorded = std::exchange(Recording, false);
   State Head = Entry;
+  if (Known && !Known->Head.empty() && sameState(joined(Known->Entry, Entry), Entry))
+    Head = joined(Entry, Known->Head);
   // What one round finds out may reach the next variable in the next one; beyond any real chain it's a defect of ours.
   for (int Round = 0; !Restart; ++Round) {
     if (Round == 100)
@@ -187,6 +199,8 @@ Interpreter::State Interpreter::repeat(Loop L, llvm::function_ref<void()> Body) 
     Head = std::move(Next);
   }
   Recording = Recorded;
+  if (Known && !Restart)
+    *Known = {Entry, Head};
   if (Recording || Loops.back().Mode == LoopMode::Rows) { // what the last round has found is written down
     Current = Head;
     Dead = false;

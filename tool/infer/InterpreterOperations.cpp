@@ -17,15 +17,6 @@ static bool divides(const ir::Expr &X) {
   return Name == "/" || Name == "operator/" || Name == "div" || Name == "divide" || Name == "true_divide";
 }
 
-/// Whether reduced dimensions stay: `keepdim`, if it is told apart here.
-static std::optional<bool> keeps(const Program &P, const std::map<std::string, std::vector<ir::ExprId>> &Args) {
-  auto It = Args.find("keepdim");
-  if (It == Args.end())
-    return false;
-  const ir::Expr &Given = P.Code.Exprs[It->second[0]];
-  return Given.Name == "true" ? std::optional(true) : Given.Name == "false" ? std::optional(false) : std::nullopt;
-}
-
 static Value lookedAt(ir::ExprId E, const std::string &Name) {
   return Value::unknown("looks at all rows of the batch at once (`" + Name + "`)", E);
 }
@@ -47,6 +38,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     for (ir::ExprId Made : constructions(In.Maker))
       Given.insert(Given.end(), P.Code.Exprs[Made].Args.begin(), P.Code.Exprs[Made].Args.end());
   Arguments Args = arguments(Row, Given);
+  const std::optional<int64_t> Keepdim = Args.count("keepdim") ? number(Row, Args, "keepdim") : 0;
+  const std::optional<bool> Keeps = Keepdim ? std::optional(*Keepdim != 0) : std::nullopt;
   const std::vector<Value> &Values = In.Values;
   const Value &First = In.Tensors.empty() ? Values[0] : In.Tensors[0];
   if (In.Maker != None && Recording && First.AllRows && First.replicated() && trainsHere() && hasParameters(X.Name))
@@ -173,7 +166,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     else if (Dims.All)
       Result.setRank(0);
     else
-      Result = over(First, Dims.Known, keeps(P, Args), OverBatch, E, X.Name);
+      Result = over(First, Dims.Known, Keeps, OverBatch, E, X.Name);
     if (!Local || !OverBatch || Result.Kind == Placement::Unknown)
       return Result;
     Value Reduced = Row.Kind == Operation::Sum ? Value::partial(true, E) : Value::of(Placement::Mean, E);
@@ -233,7 +226,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       else if (Row.Kind == Operation::OverDim && Dims.All)
         Joined.setRank(0);
       else if (Row.Kind == Operation::OverDim)
-        Joined.takeRank(over(First, Dims.Known, keeps(P, Args), OverBatch, E, X.Name));
+        Joined.takeRank(over(First, Dims.Known, Keeps, OverBatch, E, X.Name));
       return Joined;
     }
     if (!Local && Row.Kind == Operation::AlongDim)
@@ -245,7 +238,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
     if (Row.Kind == Operation::AlongDim)
       return along(Joined, Dims.Known, E, X.Name);
     bool Batch;
-    Joined = over(Joined, Dims.Known, keeps(P, Args), Batch, E, X.Name);
+    Joined = over(Joined, Dims.Known, Keeps, Batch, E, X.Name);
     return Batch ? Value::unknown("runs along the batch (`" + X.Name + "`)", E) : Joined;
   }
   case Operation::Coupled:

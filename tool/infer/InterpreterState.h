@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace migrate {
 
@@ -143,10 +144,16 @@ struct OneRun {
   std::map<ir::ExprId, ir::FuncId> GathersIn; ///< the innermost function around it that can be given all rows
   std::vector<std::pair<ir::ExprId, ir::FuncId>> AtExit; ///< what runs behind `main`, and where that is asked for
   bool Evaluates = false;                                ///< a module was last told to `eval()`, not to `train()`
+  std::optional<Location> Evaluated;                     ///< and which one that was
   /// This rank's rows outlive the step there; whether it started without, so that they are of the step before.
   std::map<Location, bool> Carried;
   std::map<ir::VarId, ir::ExprId> LayerAt; ///< by the variable of a loop over a container: the layer in hand
   std::set<std::pair<ir::StmtId, Location>> WholeAfter; ///< of this run: what is whole behind a loop
+  struct Settling {
+    State Entry, Head;
+  };
+  /// What loops within loops came to when they were entered last, by where they stand and what led there.
+  std::map<std::vector<int64_t>, Settling> Settled;
 };
 
 /// What runs find out for those that follow them, and what is looked up in the program once.

@@ -32,6 +32,18 @@ static bool draws(StringRef Name, bool &Engine) {
           (Last.size() == 4 || Last == "randn" || Last == "randint" || Last == "randperm" || Last.ends_with("_like")));
 }
 
+/// Whether what a generator is made of, in the function that draws from it, is the system's entropy.
+static bool seededByEntropy(const Program &P, const Roles &R, ir::FuncId Fn, ir::ExprId Of, int Hops = 4) {
+  bool Found = false;
+  P.forEachExpr(Of, [&](ir::ExprId E) {
+    const ir::Expr &X = P.Code.Exprs[E];
+    Found |= StringRef(P.Code.type(E).Name).contains("std::random_device");
+    if (auto Init = R.Init.find(X.Var); X.Kind == ExprKind::Ref && Init != R.Init.end() && Hops > 0)
+      Found |= P.Code.Vars[X.Var].Function == Fn && seededByEntropy(P, R, Fn, Init->second, Hops - 1);
+  });
+  return Found;
+}
+
 /// What runs where data are read: the overriders in data sets and transforms, the lambdas that transforms are given,
 /// and what they call.
 std::set<ir::FuncId> Deriver::readers() const {
@@ -106,7 +118,7 @@ void Deriver::reading() {
         Fact D = fact("data-draw", Fn);
         D.Nodes["place"] = X.Where;
         D.Texts["what"] =
-            Engine
+            Engine && !seededByEntropy(P, R, Fn, E)
                 ? "ranks draw for their own rows, each from a copy of the same generator, so that their rows get equal "
                   "numbers; seed it with `accelerator.process_index()` as well"
                 : "ranks draw for their own rows, other numbers than one process";

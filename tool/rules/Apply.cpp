@@ -254,6 +254,8 @@ private:
         if (End > 0 && Source[End - 1] == '\r')
           --End;
       }
+      if (F.Name == "prepare")
+        End = behindConditional(Source, End);
       emit(R, At, End, End, withIndent(expand(T.Text, F), At), Edit::Side::Closes, Size);
       return;
     }
@@ -294,6 +296,25 @@ private:
       From = Part->End;
       Template = Tail;
     }
+  }
+
+  /// Behind the `#endif` of the conditional that has nothing more behind `End`: the other builds prepare as well.
+  static uint32_t behindConditional(StringRef Source, uint32_t End) {
+    bool Other = false; // in another branch of it
+    int Depth = 0, Braces = 0;
+    StringRef Line, Rest = Source.substr(End);
+    while (!Rest.empty()) {
+      std::tie(Line, Rest) = Rest.split('\n');
+      const StringRef Text = Line.trim(), Directive = Text.starts_with("#") ? Text.drop_front().ltrim() : StringRef();
+      if (Directive.starts_with("endif") && Depth == 0)
+        return Braces == 0 ? behindConditional(Source, Line.rtrim().end() - Source.begin()) : End;
+      Other |= Depth == 0 && Directive.starts_with("el");
+      if (!Other && !Text.empty() && !Text.starts_with("//"))
+        return End;
+      Depth += Directive.starts_with("if") - Directive.starts_with("endif");
+      Braces += int(Text.count('{')) - int(Text.count('}'));
+    }
+    return End;
   }
 
   /// New lines go above the comments that switch rules off in the next one.
