@@ -363,6 +363,7 @@ private:
   bool keepsRows(ir::ExprId From, const Value &V);
   bool intoWhole(ir::ExprId E, ir::ExprId Target);
   bool keepsInPart(ir::ExprId To, ir::ExprId From, const Value &V);
+  bool writtenByNumber(const Location &L);
   void wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E);
   void intoModel(ir::ExprId From, const Value &V);
   Value unknownCall(ir::ExprId E, const ir::Expr &X);
@@ -484,7 +485,8 @@ private:
   bool trainsHere() const;
   ir::ExprId rowsAt(ir::ExprId E) const;
   ir::ExprId madeAt(ir::ExprId E) const;
-  ir::ExprId madeRows(ir::ExprId E) const;
+  ir::ExprId madeRows(ir::VarId V) const;
+  ir::ExprId madeRowsOf(ir::ExprId E) const;
   void readsThroughPointers(ir::ExprId E, const ir::Expr &X);
   bool permutes(ir::ExprId E) const;
   bool turnsRows(const ir::Expr &X) const;

@@ -253,7 +253,7 @@ Value Interpreter::binary(ir::ExprId E, const ir::Expr &X) {
     const ir::ExprId Bound = X.Args[L.Kind == Placement::Extent ? 0 : 1], Accessor = accessor(P, madeAs(Bound));
     // (It would be one of a temporary, if what it reads has no name of its own.)
     const ir::ExprId Read = Accessor == None ? None : P.Code.Exprs[madeAs(Accessor)].Object;
-    const ir::ExprId All = Accessor == None ? Bound : Read == None ? None : madeRows(Read);
+    const ir::ExprId All = Accessor == None ? Bound : Read == None ? None : madeRowsOf(Read);
     if (taken(By.Together) && trainsHere() && All != None) { // over all rows, then
       Restart |= BroughtTogether.insert(All).second;
       return Value::of(Placement::Replicated, E);

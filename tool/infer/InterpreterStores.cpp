@@ -229,6 +229,8 @@ Value Interpreter::store(ir::ExprId E, ir::ExprId To, ir::ExprId From, Value V) 
       V = fillsPlace(Others, eval(To), V) ? Others : withPart(*L, Others, V);
     else
       V = Holder == None ? join(Others, V) : amongItems(P.Code.type(Holder), Others, V, From);
+    if (Part && V.Kind == Placement::Unknown && Others.Kind == Placement::Sharded && writtenByNumber(*L))
+      return V;
   }
   if (From != None && !Part && V.replicated() && moves(From, *L))
     keepsShape(V, read(*L, E));

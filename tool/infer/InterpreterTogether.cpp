@@ -82,16 +82,20 @@ ir::ExprId Interpreter::madeAt(ir::ExprId E) const {
 }
 
 /// What a variable of the step was made of, if that is computed from rows of the batch; None of any other.
-ir::ExprId Interpreter::madeRows(ir::ExprId E) const {
-  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
-  if (X.Kind != ExprKind::Ref || X.Var == None || Alias.count(X.Var) || !ofStep({X.Var, {}}))
+ir::ExprId Interpreter::madeRows(ir::VarId V) const {
+  if (V == None || Alias.count(V) || !ofStep({V, {}}))
     return None;
-  const ir::ExprId Made = assignedBy({X.Var, {}});
+  const ir::ExprId Made = assignedBy({V, {}});
   const auto Rows = Made == None ? Last.end() : Last.find(Made);
   return Rows != Last.end() && gatherable(Made, Rows->second) && P.Code.Exprs[Made].Where.Editable &&
                  P.Code.Exprs[P.unconverted(Made)].Kind == ExprKind::Call
              ? Made
              : None;
+}
+
+ir::ExprId Interpreter::madeRowsOf(ir::ExprId E) const {
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
+  return X.Kind == ExprKind::Ref ? madeRows(X.Var) : None;
 }
 
 /// `std::vector<float> v(s.data_ptr<float>(), …)`, `std::count(s.data_ptr<float>(), …)`, `v.insert(v.end(),
@@ -109,7 +113,7 @@ void Interpreter::readsThroughPointers(ir::ExprId E, const ir::Expr &X) {
   if (V.Kind != Placement::Sharded)
     return;
   // `scores.insert(scores.end(), p.data_ptr<float>(), …)` for later: all ranks' rows
-  if (const ir::ExprId Made = Inserts && trainsHere() ? madeRows(Tensor) : None;
+  if (const ir::ExprId Made = Inserts && trainsHere() ? madeRowsOf(Tensor) : None;
       Made != None && gatherable(Made, Last[Made]) && BroughtTogether.insert(Made).second)
     Restart = true;
   else
@@ -268,7 +272,7 @@ void Interpreter::bringTogether(ir::ExprId E, Value &V) {
     if (Operand == None)
       continue;
     if (Points && Operand == X.Object) { // of what has a name: a pointer into what a call returned would dangle
-      if (const ir::ExprId Made = madeRows(Operand); Made != None) {
+      if (const ir::ExprId Made = madeRowsOf(Operand); Made != None) {
         Restart |= BroughtTogether.insert(Made).second;
       } else {
         V = Value::unknown("points to this rank's rows", E);

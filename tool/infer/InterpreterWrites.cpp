@@ -391,6 +391,15 @@ bool Interpreter::takesOwn(ir::ExprId E, const Value &Into) {
   return New;
 }
 
+/// Some rows of what a step's variable holds are written to by their number among all, `target[i] = reward`: it holds
+/// all of them, from the next run on, where rows are brought together.
+bool Interpreter::writtenByNumber(const Location &L) {
+  const ir::ExprId Made = L.Path.empty() && taken(By.Together) && trainsHere() ? madeRows(L.Root) : None;
+  if (Made != None)
+    neededWhole(Made);
+  return Restart;
+}
+
 /// `Written` lies now where `Target` does, a tensor or a part of one. This rank's rows are no longer followed if it is
 /// of other rows, or lies in rows that were picked by their number.
 void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId E) {
@@ -412,9 +421,10 @@ void Interpreter::wroteInto(ir::ExprId Target, const Value &Written, ir::ExprId 
   if (read(*L, E).Kind != Placement::Sharded)
     return;
   const bool Elements = P.Code.type(Of).Kind != TypeKind::Tensor; // through an accessor or a pointer
-  if (Elements || (!Itself && Last[Target].Kind == Placement::Unknown))
-    write(*L, Value::unknown("is changed in some of its rows", E), E);
-  else if (Written.Kind == Placement::Unknown)
+  if (Elements || (!Itself && Last[Target].Kind == Placement::Unknown)) {
+    if (!writtenByNumber(*L))
+      write(*L, Value::unknown("is changed in some of its rows", E), E);
+  } else if (Written.Kind == Placement::Unknown)
     write(*L, Written, E);
   else if (Written.replicated() && Written.AllRows && Written.Rank != 0 && !takesOwn(E, read(*L, E)))
     write(*L, Value::unknown("is overwritten with rows of all ranks", E), E);
