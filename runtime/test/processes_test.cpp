@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -46,6 +47,15 @@ TEST_F(Processes, Once) {
   EXPECT_EQ(accelerator.once([&] { return ++calls + 0.5; }), 1.5);
   accelerator.once([&] { ++calls; });
   EXPECT_EQ(calls, r == 0 ? 2 : 0);
+  const int made = accelerator.once([] {
+    errno = EEXIST;
+    return -1;
+  });
+  EXPECT_EQ(errno, EEXIST); // on every process, whatever was sent since
+  EXPECT_EQ(made, -1);
+  errno = 0;
+  accelerator.once([] { errno = ENOENT; });
+  EXPECT_EQ(errno, ENOENT);
   EXPECT_THROW(accelerator.once([&]() -> bool { throw std::runtime_error("no room"); }), std::exception);
 }
 

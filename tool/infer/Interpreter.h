@@ -30,6 +30,7 @@ public:
   Findings run();
 
 private:
+  bool madeInThreads(ir::VarId V);
   void once();
   void atExit();
   void onceAlone();
@@ -321,6 +322,7 @@ private:
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
   bool madeWithout(ir::ExprId Maker, llvm::StringRef Option) const;
   bool optionGiven(const std::string &Option, const ir::Expr &X, const Operands &In) const;
+  void hasAtLeast(const Value &V, ir::ExprId Tensor, int Dimensions);
   Value ofField(ir::ExprId E, const Location &L, Value V);
 
   // Calls (InterpreterCalls.cpp, InterpreterInlined.cpp)
@@ -435,6 +437,7 @@ private:
 
   // Flags that threads and signal handlers set (InterpreterBeside.cpp)
   const std::set<ir::VarId> &setBeside() const;
+  const std::set<ir::VarId> &readBeside() const;
   bool setsFlag(ir::ExprId Handler) const;
 
   // Files that a program writes and reads (InterpreterFiles.cpp)

@@ -1,7 +1,8 @@
 //===- InterpreterBeside.cpp - Flags that are set beside the training -----===//
 //
 // A thread or a signal handler sets a flag, `stop = true`, whenever it does: ranks that look at it see it in different
-// steps. Where it decides about a step, they agree on what the main process sees.
+// steps. Where it decides about a step, they agree on what the main process sees. What a thread reads it may read at
+// any time: what is written there has to be the same on all ranks from the start.
 //
 //===----------------------------------------------------------------------===//
 #include "infer/Interpreter.h"
@@ -38,24 +39,23 @@ static bool isHandler(const Program &P, ir::ExprId E) {
   return X.Kind == ExprKind::Field && X.Var != None && StringRef(P.Code.Vars[X.Var].Name).contains("sa_handler");
 }
 
-/// What is written to from functions that threads and signal handlers run.
-const std::set<ir::VarId> &Interpreter::setBeside() const {
-  if (Beside)
-    return *Beside;
-  Beside.emplace();
+/// The functions that threads and tasks run, and with `Handlers` those of signals, but for what `Leave` tells.
+static std::set<ir::FuncId> runBeside(const Program &P, bool Handlers, llvm::function_ref<bool(ir::FuncId)> Leave) {
   std::vector<ir::FuncId> Next;
   for (const ir::Expr &X : P.Code.Exprs) {
     StringRef Name = X.Name, Type = X.Type == None ? "" : StringRef(P.Code.Types[X.Type].Name);
-    bool Runs = Name == "signal" || Name == "std::signal" || Name == "pthread_create" || Name == "std::async" ||
+    bool Runs = Name == "pthread_create" || Name == "std::async" ||
                 (X.Kind == ExprKind::Construct && (Type == "std::thread" || Type == "std::jthread")) ||
-                (X.Object != None && Name.starts_with("std::vector<std::thread") && isCollecting(Name));
+                (X.Object != None && Name.starts_with("std::vector<std::thread") && isCollecting(Name)) ||
+                (Handlers && (Name == "signal" || Name == "std::signal"));
     if (Runs && (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct))
       for (ir::ExprId Arg : X.Args)
         if (Arg != None)
           functionsNamed(P, Arg, Next);
-    if (X.Kind == ExprKind::Assign && isHandler(P, X.Args[0]))
+    if (Handlers && X.Kind == ExprKind::Assign && isHandler(P, X.Args[0]))
       functionsNamed(P, X.Args[1], Next);
   }
+  llvm::erase_if(Next, Leave);
   std::set<ir::FuncId> Seen;
   while (!Next.empty()) {
     ir::FuncId F = Next.back();
@@ -65,6 +65,21 @@ const std::set<ir::VarId> &Interpreter::setBeside() const {
       continue;
     P.forEachExprIn(Fn.Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
+      if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
+        llvm::append_range(Next, P.bodies(X));
+    });
+  }
+  return Seen;
+}
+
+/// What is written to from functions that threads and signal handlers run.
+const std::set<ir::VarId> &Interpreter::setBeside() const {
+  if (Beside)
+    return *Beside;
+  Beside.emplace();
+  for (ir::FuncId F : runBeside(P, /*Handlers=*/true, [](ir::FuncId) { return false; }))
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
       ir::ExprId To = None;
       if (X.Kind == ExprKind::Assign && !X.Args.empty()) {
         To = X.Args[0];
@@ -73,15 +88,28 @@ const std::set<ir::VarId> &Interpreter::setBeside() const {
                                StringRef(X.Name).rsplit("::").second))
           To = X.Object;
       }
-      if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct)
-        llvm::append_range(Next, P.bodies(X));
       const ir::Expr *Set = To == None ? nullptr : &P.Code.Exprs[P.unconverted(To)];
       if (Set && (Set->Kind == ExprKind::Ref || Set->Kind == ExprKind::Field) && Set->Var != None &&
           isFlag(P.Code.typeOf(Set->Var)) && P.Code.Vars[Set->Var].Function != F)
         Beside->insert(Set->Var);
     });
-  }
   return *Beside;
+}
+
+/// What threads read that isn't their own, at any time: `std::thread([&] { show(loss); })` beside a training. (One that
+/// trains is the thread that ranks meet in.)
+const std::set<ir::VarId> &Interpreter::readBeside() const {
+  if (ReadIn)
+    return *ReadIn;
+  ReadIn.emplace();
+  auto Trains = [&](ir::FuncId F) { return R.reachesBackward(P.Code.Functions[F].Body); };
+  for (ir::FuncId F : runBeside(P, /*Handlers=*/false, Trains))
+    P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+      const ir::Expr &X = P.Code.Exprs[E];
+      if (X.Var != None && (X.Kind == ExprKind::Field || (X.Kind == ExprKind::Ref && P.Code.Vars[X.Var].Function != F)))
+        ReadIn->insert(X.Var);
+    });
+  return *ReadIn;
 }
 
 /// The handlers that `signal` or `sigaction` is given: those that the struct is set to.

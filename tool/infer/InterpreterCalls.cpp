@@ -187,6 +187,8 @@ std::optional<Value> Interpreter::special(ir::ExprId E, const ir::Expr &X) {
     Value V = eval(X.Object);
     return V.Kind == Placement::Own || V.Why == SetApart ? V : Value::of(Placement::Replicated, E);
   }
+  if (Name.starts_with("std::atomic<") && Name.ends_with("::load") && X.Object != None)
+    return eval(X.Object);
   if (Name.starts_with("std::optional") && Name.ends_with("::reset"))
     return store(E, X.Object, None, Value::nothing(E));
   if (Name == "at::Tensor::to" || Name == "at::Tensor::cuda") {

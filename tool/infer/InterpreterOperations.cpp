@@ -443,16 +443,8 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Result;
     if (Local && Dims.Known.size() == 1 && locate(First, Dims.Known[0]) == Side::Unknown)
       return Value::unknown("is a size counted from the end where the batch may be meant", E);
-    if (Local && Dims.Known.size() == 1) { // it would throw otherwise
-      int Needed = int(Dims.Known[0]) + 1;
-      if (First.RankOf != None) {
-        int &Least = LeastRank[First.RankOf];
-        Least = std::max(Least, Needed - First.RankPlus);
-      } else if (X.Object != None && First.Rank < 0) {
-        if (std::optional<Location> L = lvalue(X.Object); L && Current.count(*L))
-          Current[*L].Least = int8_t(std::max<int>(Current[*L].Least, Needed));
-      }
-    }
+    if (Local && Dims.Known.size() == 1) // it would throw otherwise
+      hasAtLeast(First, X.Object, int(Dims.Known[0]) + 1);
     if (Local && !Dims.Unknown && (Dims.All || locate(First, Dims.Known[0]) == Side::Batch)) {
       Value Rows = First; // with the dimensions, for shapes that are taken over whole
       Rows.Kind = Placement::Extent;

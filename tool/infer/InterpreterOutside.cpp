@@ -206,6 +206,8 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
                      });
   if (Threads > 0)
     note("outside-entropy", E, V, "differs between processes in a thread, where ranks can't meet");
+  else if (ofLoaders(Frames.back().Function))
+    note("outside-entropy", E, V, "differs between processes in what loaders call, too, where ranks can't meet");
   else if ((Flag || P.Code.type(E).number()) && (Divergent == 0 || Ahead))
     Out.Coercions.try_emplace(E, Flag ? "flag" : "broadcast");
   else

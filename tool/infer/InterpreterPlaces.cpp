@@ -282,7 +282,7 @@ Value Interpreter::withPart(const Location &L, const Value &Whole, const Value &
 
 /// Whether what is written to `L` is written to where it can't be followed.
 bool Interpreter::astray(const std::optional<Location> &L) const {
-  auto IsHidden = [&](ir::VarId V) { return hidden().count(V) != 0; };
+  auto IsHidden = [&](ir::VarId V) { return hidden().count(V) || (Threads == 0 && readBeside().count(V)); };
   return !L || Elsewhere.count(L->Root) || P.Code.Vars[L->Root].Field || // of some object
          IsHidden(L->Root) || llvm::any_of(L->Path, IsHidden);
 }

@@ -130,6 +130,19 @@ void Interpreter::onceAlone() {
     P.forEachExprIn(Loop, Look);
 }
 
+/// Whether a `thread_local` variable is used where data are read or threads run: each makes its own there, and ranks
+/// can't meet to agree on what of.
+bool Interpreter::madeInThreads(ir::VarId V) {
+  if (!P.Code.Vars[V].EachThread)
+    return false;
+  bool Used = readBeside().count(V) != 0;
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    if (ofLoaders(F))
+      P.forEachExprIn(P.Code.Functions[F].Body,
+                      [&](ir::ExprId E) { Used |= P.Code.Exprs[E].Kind == ExprKind::Ref && P.Code.Exprs[E].Var == V; });
+  return Used;
+}
+
 void Interpreter::once() {
   static_cast<OneRun &>(*this) = OneRun();
   if (P.Main == None)
@@ -143,7 +156,12 @@ void Interpreter::once() {
   // gives it the same state on all.
   Divergent = Globals = true;
   for (const auto &[Global, Init] : P.Code.Globals)
-    Current[Location{Global, {}}] = eval(Init);
+    if (madeInThreads(Global)) {
+      Value &V = Current[Location{Global, {}}] = Value::of(Placement::Replicated, Init);
+      V.Equal = Strength::Outside;
+    } else {
+      Current[Location{Global, {}}] = eval(Init);
+    }
   Divergent = Globals = false;
   for (ir::VarId V = 0; V != P.Code.Vars.size(); ++V) { // `static double history[100];`, zero by the language
     const ir::Type &T = P.Code.typeOf(V);

@@ -37,6 +37,17 @@ Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) {
   return V;
 }
 
+/// A tensor is known to have so many dimensions, since it is asked for one of them.
+void Interpreter::hasAtLeast(const Value &V, ir::ExprId Tensor, int Dimensions) {
+  if (V.RankOf != None) {
+    int &Least = LeastRank[V.RankOf];
+    Least = std::max(Least, Dimensions - V.RankPlus);
+  } else if (Tensor != None && V.Rank < 0) {
+    if (std::optional<Location> L = lvalue(Tensor); L && Current.count(*L))
+      Current[*L].Least = int8_t(std::max<int>(Current[*L].Least, Dimensions));
+  }
+}
+
 /// Tensors side by side, or behind each other.
 Value Interpreter::concatenated(ir::ExprId E, const ir::Expr &X, const OperationRow &Row, const Operands &In,
                                 const Dimensions &Dims, const Arguments &Args) {

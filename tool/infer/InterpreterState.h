@@ -184,6 +184,7 @@ struct OverRuns {
   mutable std::optional<std::set<ir::ExprId>> Targets;  ///< what stands where tensors are written
   mutable std::optional<std::set<ir::VarId>> Hidden;    ///< variables whose address is kept where nothing follows it
   mutable std::optional<std::set<ir::VarId>> Beside;    ///< flags that are set beside the training
+  mutable std::optional<std::set<ir::VarId>> ReadIn;    ///< what threads read beside the training
   mutable std::optional<std::set<ir::ExprId>> Awaited;  ///< what opens files that are written and read
   mutable std::optional<std::set<std::string>> Removed; ///< files that the program removes
   mutable std::map<ir::FuncId, Body> Bodies;

@@ -95,8 +95,18 @@ void Interpreter::unname(ir::VarId V) {
 void Interpreter::elsewhere(ir::ExprId E, ir::ExprId From, const Value &V, bool Changes) {
   if (Changes || OwnChoices > 0)
     notWhole("it writes through an expression that isn't followed", E);
-  if (!V.replicated())
+  if (V.replicated())
+    return;
+  const ir::Expr *Made = From == None ? nullptr : &P.Code.Exprs[P.unconverted(From)];
+  const bool Object = Made && (Made->Kind == ExprKind::List || Made->Kind == ExprKind::Construct) &&
+                      !P.Code.type(From).number() && P.Code.type(From).Kind != TypeKind::Tensor;
+  if (!Object || Made->Args.empty()) {
     demandReplicated(From == None ? E : From, V, "written through an expression that isn't followed");
+    return;
+  }
+  for (ir::ExprId Member : Made->Args) // `status = {epoch, loss}`
+    if (Member != None)
+      elsewhere(E, Member, eval(Member), /*Changes=*/false);
 }
 
 /// What tells the place of an element, `cm[{target, prediction}]`'s too.

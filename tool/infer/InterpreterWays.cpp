@@ -181,6 +181,7 @@ static Findings shareOut(const Program &P, const Roles &R, const OperationTable 
       By = Other;
       if (goes(Now) && (Now.SharesOut || By.Together.Loops.empty()))
         return Now;
+      Found = std::move(Now); // of a training that goes by itself nothing has to be told
       break;
     }
   return Found;

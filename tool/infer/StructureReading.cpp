@@ -32,14 +32,19 @@ static bool draws(StringRef Name, bool &Engine) {
           (Last.size() == 4 || Last == "randn" || Last == "randint" || Last == "randperm" || Last.ends_with("_like")));
 }
 
-/// Whether what a generator is made of, in the function that draws from it, is the system's entropy.
+/// Whether what a generator is made of, in the function or thread that draws from it, is the system's entropy.
 static bool seededByEntropy(const Program &P, const Roles &R, ir::FuncId Fn, ir::ExprId Of, int Hops = 4) {
   bool Found = false;
+  auto MadeHere = [&](ir::VarId V) { // a function's `static`, too, which is no global that `main` finds made
+    const ir::Var &Of = P.Code.Vars[V];
+    return Of.Function == Fn || Of.EachThread ||
+           (Of.Global && llvm::none_of(P.Code.Globals, [&](const auto &Global) { return Global.first == V; }));
+  };
   P.forEachExpr(Of, [&](ir::ExprId E) {
     const ir::Expr &X = P.Code.Exprs[E];
     Found |= StringRef(P.Code.type(E).Name).contains("std::random_device");
     if (auto Init = R.Init.find(X.Var); X.Kind == ExprKind::Ref && Init != R.Init.end() && Hops > 0)
-      Found |= P.Code.Vars[X.Var].Function == Fn && seededByEntropy(P, R, Fn, Init->second, Hops - 1);
+      Found |= MadeHere(X.Var) && seededByEntropy(P, R, Fn, Init->second, Hops - 1);
   });
   return Found;
 }

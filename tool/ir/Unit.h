@@ -102,6 +102,7 @@ struct Var {
   Range Decl; ///< the declarator, from its type to the end of its initialiser
   FuncId Function = None;
   bool Param = false, Field = false, Global = false;
+  bool EachThread = false; ///< `thread_local`
 };
 
 enum class ExprKind : uint8_t {

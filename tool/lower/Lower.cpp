@@ -166,8 +166,10 @@ ir::VarId Lowering::varOf(const ValueDecl *D) {
   V.Type = typeId(D->getType());
   V.Field = isa<FieldDecl>(D);
   V.Param = isa<ParmVarDecl>(D);
-  if (const auto *Variable = dyn_cast<VarDecl>(D))
+  if (const auto *Variable = dyn_cast<VarDecl>(D)) {
     V.Global = Variable->hasGlobalStorage();
+    V.EachThread = Variable->getTLSKind() != VarDecl::TLS_None;
+  }
   if (V.Field || V.Global)
     V.Usr = usrOf(D);
   V.Function = V.Field || V.Global ? None : Current;

@@ -114,7 +114,7 @@ private:
 template <typename A> void fields(A &Io, ir::Range &R) { Io(R.File, R.Begin, R.End, R.Line, R.Column, R.Editable); }
 template <typename A> void fields(A &Io, ir::Type &T) { Io(T.Kind, T.Hold, T.Reference, T.Const, T.Own, T.Name); }
 template <typename A> void fields(A &Io, ir::Var &V) {
-  Io(V.Name, V.Usr, V.Type, V.Decl, V.Function, V.Param, V.Field, V.Global);
+  Io(V.Name, V.Usr, V.Type, V.Decl, V.Function, V.Param, V.Field, V.Global, V.EachThread);
 }
 template <typename A> void fields(A &Io, ir::Expr &E) {
   Io(E.Kind, E.Type, E.Where, E.CalleeName, E.Name, E.Callee, E.Var, E.Func, E.Object, E.Args, E.Writable, E.NoReturn,

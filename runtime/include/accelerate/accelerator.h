@@ -13,6 +13,7 @@
 #include <accelerate/weight.h>
 #include <torch/types.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -511,17 +512,27 @@ class ACCELERATE_API Accelerator : public Project {
   }
 
   /// Calls `function` on the main process alone, and returns on every process, when it has, what it returned there (a
-  /// number, or nothing): for what is to be done once, such as making a folder. It must not communicate. If it throws,
-  /// all do. (collective)
+  /// number, or nothing), with `errno` as it was there: for what is to be done once, such as making a folder. It must
+  /// not communicate. If it throws, all do. (collective)
   template <typename Function>
   std::invoke_result_t<Function> once(Function&& function) const {
     using Result = std::invoke_result_t<Function>;
+    int error = 0;
     if constexpr (std::is_void_v<Result>) {
-      detail::once([&] { function(); });
+      detail::once([&] {
+        function();
+        error = errno;
+      });
+      errno = broadcast(error);
     } else {
       Result result{};
-      detail::once([&] { result = function(); });
-      return broadcast(result);
+      detail::once([&] {
+        result = function();
+        error = errno;
+      });
+      std::tie(result, error) = broadcast(std::tuple(result, error));
+      errno = error;
+      return result;
     }
   }
 
