@@ -357,6 +357,14 @@ Value contract(ArrayRef<Signature> Signatures, Linearity L, ArrayRef<Value> Oper
   for (const Signature &S : Signatures)
     if (llvm::any_of(S.Outputs, [&](const std::string &O) { return O.size() != S.Outputs.front().size(); }))
       return Result;
+  // A whole of which it isn't known how many dimensions it has keeps those that it has at least, `embedding(tokens)`.
+  if (const Signature &S = Signatures.front(); Result.replicated() && Signatures.size() == 1 && !Operands.empty() &&
+                                               Operands[0].Rank < 0 && !S.Inputs.empty() && S.Inputs[0][0] == '.' &&
+                                               S.Outputs.front()[0] == '.') {
+    const int Least = Operands[0].Least + int(S.Outputs.front().size()) - int(S.Inputs[0].size());
+    Result.Least = int8_t(std::max(Least, 0));
+    return Result;
+  }
   // Of one operand, the result's rank follows from its own.
   bool Follows = false;
   for (size_t I = 0; I != Operands.size() && I != Signatures.front().Inputs.size(); ++I)

@@ -361,16 +361,12 @@ Value Interpreter::evalRaw(ir::ExprId E) {
         V = V.replicated() ? Index : V;
     }
     // The batch's own shape, `x.sizes()[2]`.
+    const std::optional<int64_t> Dim = X.Args.size() == 1 ? integer(X.Args[0]) : std::nullopt;
+    if (const ir::ExprId Of = Dim && *Dim > 0 ? shapeOf(X.Object) : None; Of != None)
+      hasAtLeast(Last[Of], Of, int(*Dim) + 1);
     if (V.Kind == Placement::Extent && X.Args.size() == 1 && P.Code.Exprs[X.Args[0]].Kind == ExprKind::Literal &&
-        P.Code.Exprs[X.Args[0]].Name != "0") {
-      ir::ExprId Shape = P.unconverted(X.Object); // `sizes[1]`, `auto sizes = x.sizes();`
-      if (auto Init = R.Init.find(P.Code.Exprs[Shape].Var); Init != R.Init.end())
-        Shape = P.unconverted(Init->second);
-      if (const std::optional<int64_t> Dim = integer(X.Args[0]); Dim && *Dim > 0)
-        hasAtLeast(V, StringRef(P.Code.Exprs[Shape].Name).ends_with("::sizes") ? P.Code.Exprs[Shape].Object : None,
-                   int(*Dim) + 1);
+        P.Code.Exprs[X.Args[0]].Name != "0")
       return Value::of(Placement::Replicated, E);
-    }
     if (listsRows(X.Object, V))
       return Value::unknown("picks rows of a batch by number", E);
     if (V.Kind == Placement::Sharded && hasRows(P.Code.type(X.Object))) {

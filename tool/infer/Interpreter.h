@@ -322,6 +322,7 @@ private:
   bool switchedOn(ir::ExprId Module, llvm::StringRef Option) const;
   bool madeWithout(ir::ExprId Maker, llvm::StringRef Option) const;
   bool optionGiven(const std::string &Option, const ir::Expr &X, const Operands &In) const;
+  ir::ExprId shapeOf(ir::ExprId E) const;
   void hasAtLeast(const Value &V, ir::ExprId Tensor, int Dimensions);
   Value ofField(ir::ExprId E, const Location &L, Value V);
 

@@ -240,7 +240,7 @@ Value Interpreter::withRows(ir::ExprId E, const ir::Expr &X, const Operation *Op
   // Of fewer dimensions, it is broadcast along the first: none of its rows is the batch's. A scalar was made of them.
   int Longest = -1;
   for (ir::ExprId Operand : Operands)
-    Longest = std::max<int>(Longest, Last[Operand].Rank);
+    Longest = std::max<int>({Longest, Last[Operand].Rank, Last[Operand].Least});
   if (Result.Trained)
     for (ir::ExprId Operand : Operands)
       if (!Beside || Last[Operand].Rank <= 0 || Last[Operand].Rank == Longest)

@@ -529,7 +529,7 @@ void Interpreter::ownRows(size_t Compares, bool Beside, const std::vector<ir::Ex
   for (size_t I = Table; I < Operands.size(); ++I) { // a table has no rows of the batch, whatever their number
     const Value &V = Last[Operands[I]];
     if (P.Code.type(Operands[I]).Kind != TypeKind::Tensor || !V.replicated() || V.Rows == NoRows ||
-        (Local.Rank >= 0 && V.Rank >= 0 && V.Rank < Local.Rank))
+        (V.Rank >= 0 && V.Rank < std::max<int>(Local.Rank, Local.Least)))
       continue;
     if (Local.Picked) { // of those that a mask has picked, a rank has any number
       if (V.Rows > NoRows && I < Compares)

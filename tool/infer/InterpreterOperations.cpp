@@ -443,7 +443,7 @@ Value Interpreter::apply(ir::ExprId E, const ir::Expr &X, const OperationRow &Ro
       return Result;
     if (Local && Dims.Known.size() == 1 && locate(First, Dims.Known[0]) == Side::Unknown)
       return Value::unknown("is a size counted from the end where the batch may be meant", E);
-    if (Local && Dims.Known.size() == 1) // it would throw otherwise
+    if ((Local || First.replicated()) && Dims.Known.size() == 1 && Dims.Known[0] >= 0) // it would throw otherwise
       hasAtLeast(First, X.Object, int(Dims.Known[0]) + 1);
     if (Local && !Dims.Unknown && (Dims.All || locate(First, Dims.Known[0]) == Side::Batch)) {
       Value Rows = First; // with the dimensions, for shapes that are taken over whole

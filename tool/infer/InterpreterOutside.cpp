@@ -171,6 +171,9 @@ void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
     return;
   }
   ++Meetings;
+  for (size_t I = 0; I < X.Args.size() && I < 32; ++I) // `rename(from, to, error)`: the main process's alone is told
+    if (std::optional<Location> L = (X.Writable >> I & 1) && X.Args[I] != None ? lvalue(X.Args[I]) : std::nullopt)
+      Current[*L].Equal = Strength::Outside;
   if (changesFolder(E, X))
     return;
   if (OutsideChoices > 0) { // another process may have changed what the choice looked at
@@ -196,7 +199,8 @@ void Interpreter::agree(ir::ExprId E, const Value &V) {
   // `if (std::ifstream("stop"))`, `if (file)`: whether it is open
   const ir::Expr &Asked = P.Code.Exprs[P.unconverted(E)];
   StringRef Type = P.Code.type(E).Name;
-  Flag |= (Type.starts_with("std::basic_") && Type.contains("fstream<") && Asked.Where.Editable) ||
+  Flag |= (Type == "std::error_code" && Asked.Kind == ExprKind::Ref) || // `if (error)`
+          (Type.starts_with("std::basic_") && Type.contains("fstream<") && Asked.Where.Editable) ||
           (Asked.Kind == ExprKind::Ref && (Type == "FILE *" || Type == "_IO_FILE *") &&
            !P.Code.Vars[Asked.Var].Decl.contains(Asked.Where)); // `if (FILE* file = ..)` has no place for it
   // Before `main`, ranks meet in an accelerator without a name, unless one that is given options has to be the first.

@@ -37,6 +37,15 @@ Value Interpreter::ofField(ir::ExprId E, const Location &L, Value V) {
   return V;
 }
 
+/// The tensor of `x.sizes()`, or of a variable that is made so; None of anything else.
+ir::ExprId Interpreter::shapeOf(ir::ExprId E) const {
+  E = P.unconverted(E);
+  if (auto Init = R.Init.find(P.Code.Exprs[E].Var); P.Code.Exprs[E].Kind == ExprKind::Ref && Init != R.Init.end())
+    E = P.unconverted(Init->second);
+  const ir::Expr &X = P.Code.Exprs[E];
+  return X.Kind == ExprKind::Call && StringRef(X.Name).ends_with("::sizes") ? X.Object : None;
+}
+
 /// A tensor is known to have so many dimensions, since it is asked for one of them.
 void Interpreter::hasAtLeast(const Value &V, ir::ExprId Tensor, int Dimensions) {
   if (V.RankOf != None) {

@@ -165,6 +165,7 @@ static Findings shareOut(const Program &P, const Roles &R, const OperationTable 
   if (Stopped.count(None) || Stopped.size() > Bound)
     return Found;
   Ways By;
+  std::optional<Findings> Helped;
   for (ir::StmtId Loop : Stopped)
     for (auto [Early, Together, AtUse] : {std::tuple(true, false, false), std::tuple(false, false, true),
                                           std::tuple(false, true, false), std::tuple(true, true, false)}) {
@@ -181,10 +182,13 @@ static Findings shareOut(const Program &P, const Roles &R, const OperationTable 
       By = Other;
       if (goes(Now) && (Now.SharesOut || By.Together.Loops.empty()))
         return Now;
-      Found = std::move(Now); // of a training that goes by itself nothing has to be told
+      Helped = std::move(Now);
       break;
     }
-  return Found;
+  // Of a training that goes by itself nothing has to be told, beside one that doesn't.
+  const bool Fewer = Helped && has(*Helped, Stops) &&
+                     llvm::all_of(Helped->Notes, [&](const auto &Note) { return Found.Notes.count(Note.first) != 0; });
+  return Fewer ? *Helped : Found;
 }
 
 /// Whether one text means several things where it is run for several.

@@ -1,6 +1,7 @@
 //===- Apply.cpp ----------------------------------------------------------===//
 #include "rules/Apply.h"
 #include "infer/Taught.h"
+#include "rules/TextPlaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cassert>
@@ -298,41 +299,6 @@ private:
     }
   }
 
-  /// Behind the `#endif` of the conditional that has nothing more behind `End`: the other builds prepare as well.
-  static uint32_t behindConditional(StringRef Source, uint32_t End) {
-    bool Other = false; // in another branch of it
-    int Depth = 0, Braces = 0;
-    StringRef Line, Rest = Source.substr(End);
-    while (!Rest.empty()) {
-      std::tie(Line, Rest) = Rest.split('\n');
-      const StringRef Text = Line.trim(), Directive = Text.starts_with("#") ? Text.drop_front().ltrim() : StringRef();
-      if (Directive.starts_with("endif") && Depth == 0)
-        return Braces == 0 ? behindConditional(Source, Line.rtrim().end() - Source.begin()) : End;
-      Other |= Depth == 0 && Directive.starts_with("el");
-      if (!Other && !Text.empty() && !Text.starts_with("//"))
-        return End;
-      Depth += Directive.starts_with("if") - Directive.starts_with("endif");
-      Braces += int(Text.count('{')) - int(Text.count('}'));
-    }
-    return End;
-  }
-
-  /// New lines go above the comments that switch rules off in the next one.
-  static uint32_t aboveSuppressions(StringRef Source, uint32_t Begin) {
-    StringRef Ahead = Source.take_front(Begin).rtrim(" \t");
-    uint32_t Place = Begin;
-    while (Ahead.ends_with("\n")) {
-      Ahead = Ahead.drop_back().rtrim("\r");
-      size_t Break = Ahead.rfind('\n') + 1; // npos + 1 is 0
-      StringRef Line = Ahead.substr(Break);
-      if (!Line.trim().starts_with("//") || !Line.contains("accelerate-migrate: off("))
-        break;
-      Place = Break + (Line.size() - Line.ltrim().size());
-      Ahead = Ahead.take_front(Break);
-    }
-    return Place;
-  }
-
   void piece(const Rule &R, const ir::Range &At, uint32_t Begin, uint32_t End, const std::string &Text, bool Opening,
              uint32_t Size) {
     if (Begin == End && Text.empty())
@@ -526,15 +492,15 @@ private:
       At.File = Id;
       At.Editable = true;
       const std::string &Source = Texts(File.Path);
-      // Beside LibTorch's header, else the project's last one, else first (behind a byte order mark).
+      // Beside LibTorch's header, else the project's last one, else first.
       auto Torch =
           find_if(File.Spellings, [](StringRef Spelling) { return Spelling.drop_front().starts_with("torch/"); });
       if (Torch != File.Spellings.end())
         At.Begin = File.Includes[Torch - File.Spellings.begin()];
       else if (!File.Includes.empty())
         At.Begin = File.Includes.back();
-      else if (StringRef(Source).starts_with("\xef\xbb\xbf"))
-        At.Begin = 3;
+      else
+        At.Begin = behindGuard(Source);
       At.End = At.Begin;
       At.Line = 1 + std::count(Source.begin(), Source.begin() + At.Begin, '\n');
       F.Nodes["place"] = At;
