@@ -192,7 +192,8 @@ bool Interpreter::countsInStep(ir::ExprId E) const {
   const ir::VarId Row = namedIn(P, E);
   return Row != None && !taken(By.Together) && llvm::any_of(Loops, [&](const Loop &L) {
            const ir::Stmt &S = P.Code.Stmts[L.Statement];
-           if (L.Mode != LoopMode::Plain || S.Kind != StmtKind::Loop || S.Value == None || stepLoop() == nullptr)
+           if (L.Mode != LoopMode::Plain || S.Kind != StmtKind::Loop || S.Value == None ||
+               (stepLoop() == nullptr && !trainsHere()))
              return false;
            const ir::Expr &Condition = P.Code.Exprs[S.Value];
            return Condition.Kind == ExprKind::Binary && namedIn(P, Condition.Args[0]) == Row;
