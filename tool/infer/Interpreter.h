@@ -30,7 +30,6 @@ public:
   Findings run();
 
 private:
-  bool madeInThreads(ir::VarId V);
   void once();
   void atExit();
   void onceAlone();
@@ -261,6 +260,7 @@ private:
   bool writesByLibrary(const ir::Expr &X) const;
   bool listsFolder(ir::StmtId Loop) const;
   bool changesFolder(ir::ExprId E, const ir::Expr &X);
+  void setOutside(ir::ExprId To);
   void changesFiles(ir::ExprId E, const ir::Expr &X);
   std::optional<Location> behind(ir::ExprId Iterator);
   void writesThrough(ir::ExprId E, const ir::Expr &X, bool FromOwn, bool FromRows);
@@ -434,11 +434,14 @@ private:
   void readsOutside(const ir::Expr &X);
   bool drawnByReaders(ir::ExprId E, const ir::Expr &X);
   void fromOutside(ir::ExprId E, const ir::Expr &X, Value &V);
+  bool countsUp(ir::ExprId E) const;
   void agree(ir::ExprId E, const Value &V);
 
   // Flags that threads and signal handlers set (InterpreterBeside.cpp)
   const std::set<ir::VarId> &setBeside() const;
   const std::set<ir::VarId> &readBeside() const;
+  const std::set<ir::VarId> &namedByLoaders();
+  bool madeInThreads(ir::VarId V);
   bool setsFlag(ir::ExprId Handler) const;
 
   // Files that a program writes and reads (InterpreterFiles.cpp)

@@ -39,23 +39,38 @@ static bool isHandler(const Program &P, ir::ExprId E) {
   return X.Kind == ExprKind::Field && X.Var != None && StringRef(P.Code.Vars[X.Var].Name).contains("sa_handler");
 }
 
-/// The functions that threads and tasks run, and with `Handlers` those of signals, but for what `Leave` tells.
-static std::set<ir::FuncId> runBeside(const Program &P, bool Handlers, llvm::function_ref<bool(ir::FuncId)> Leave) {
-  std::vector<ir::FuncId> Next;
+/// The functions that threads and tasks are started with.
+static std::vector<ir::FuncId> threadsOf(const Program &P) {
+  std::vector<ir::FuncId> Result;
   for (const ir::Expr &X : P.Code.Exprs) {
     StringRef Name = X.Name, Type = X.Type == None ? "" : StringRef(P.Code.Types[X.Type].Name);
     bool Runs = Name == "pthread_create" || Name == "std::async" ||
                 (X.Kind == ExprKind::Construct && (Type == "std::thread" || Type == "std::jthread")) ||
-                (X.Object != None && Name.starts_with("std::vector<std::thread") && isCollecting(Name)) ||
-                (Handlers && (Name == "signal" || Name == "std::signal"));
+                (X.Object != None && Name.starts_with("std::vector<std::thread") && isCollecting(Name));
     if (Runs && (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct))
       for (ir::ExprId Arg : X.Args)
         if (Arg != None)
-          functionsNamed(P, Arg, Next);
-    if (Handlers && X.Kind == ExprKind::Assign && isHandler(P, X.Args[0]))
-      functionsNamed(P, X.Args[1], Next);
+          functionsNamed(P, Arg, Result);
   }
-  llvm::erase_if(Next, Leave);
+  return Result;
+}
+
+/// The functions that signals are handled by.
+static std::vector<ir::FuncId> handlersOf(const Program &P) {
+  std::vector<ir::FuncId> Result;
+  for (const ir::Expr &X : P.Code.Exprs) {
+    if (X.Kind == ExprKind::Call && (X.Name == "signal" || X.Name == "std::signal"))
+      for (ir::ExprId Arg : X.Args)
+        if (Arg != None)
+          functionsNamed(P, Arg, Result);
+    if (X.Kind == ExprKind::Assign && isHandler(P, X.Args[0]))
+      functionsNamed(P, X.Args[1], Result);
+  }
+  return Result;
+}
+
+/// `Next`, and what these functions call.
+static std::set<ir::FuncId> withCallees(const Program &P, std::vector<ir::FuncId> Next) {
   std::set<ir::FuncId> Seen;
   while (!Next.empty()) {
     ir::FuncId F = Next.back();
@@ -77,7 +92,9 @@ const std::set<ir::VarId> &Interpreter::setBeside() const {
   if (Beside)
     return *Beside;
   Beside.emplace();
-  for (ir::FuncId F : runBeside(P, /*Handlers=*/true, [](ir::FuncId) { return false; }))
+  std::vector<ir::FuncId> Started = threadsOf(P);
+  llvm::append_range(Started, handlersOf(P));
+  for (ir::FuncId F : withCallees(P, std::move(Started)))
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
       ir::ExprId To = None;
@@ -102,14 +119,38 @@ const std::set<ir::VarId> &Interpreter::readBeside() const {
   if (ReadIn)
     return *ReadIn;
   ReadIn.emplace();
-  auto Trains = [&](ir::FuncId F) { return R.reachesBackward(P.Code.Functions[F].Body); };
-  for (ir::FuncId F : runBeside(P, /*Handlers=*/false, Trains))
+  std::vector<ir::FuncId> Started = threadsOf(P);
+  llvm::erase_if(Started, [&](ir::FuncId F) { return R.reachesBackward(P.Code.Functions[F].Body); });
+  for (ir::FuncId F : withCallees(P, std::move(Started)))
     P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
       const ir::Expr &X = P.Code.Exprs[E];
       if (X.Var != None && (X.Kind == ExprKind::Field || (X.Kind == ExprKind::Ref && P.Code.Vars[X.Var].Function != F)))
         ReadIn->insert(X.Var);
     });
   return *ReadIn;
+}
+
+/// What functions that loaders call name, in all of a loader's threads; None: the C library's generator.
+const std::set<ir::VarId> &Interpreter::namedByLoaders() {
+  if (NamedByLoaders)
+    return *NamedByLoaders;
+  NamedByLoaders.emplace();
+  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
+    if (ofLoaders(F))
+      P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId E) {
+        const ir::Expr &X = P.Code.Exprs[E];
+        if (drawsFromLibrary(X.Name))
+          NamedByLoaders->insert(None);
+        if ((X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None)
+          NamedByLoaders->insert(X.Var);
+      });
+  return *NamedByLoaders;
+}
+
+/// Whether a `thread_local` variable is used where data are read or threads run: each makes its own there, and ranks
+/// can't meet to agree on what of.
+bool Interpreter::madeInThreads(ir::VarId V) {
+  return P.Code.Vars[V].EachThread && (readBeside().count(V) != 0 || namedByLoaders().count(V) != 0);
 }
 
 /// The handlers that `signal` or `sigaction` is given: those that the struct is set to.

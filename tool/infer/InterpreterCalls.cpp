@@ -20,6 +20,8 @@ static bool isPrint(StringRef Name) {
   return Names.contains(Name);
 }
 
+bool drawsFromLibrary(StringRef Name) { return Name == "rand" || Name == "std::rand" || Name == "random"; }
+
 bool drawsNumber(StringRef Name) {
   return Name == "rand" || Name == "std::rand" || Name == "drand48" ||
          (Name.ends_with("operator()") && (Name.contains("_distribution") || Name.contains("_engine")));

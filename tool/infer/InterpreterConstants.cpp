@@ -49,10 +49,10 @@ bool Interpreter::reassigned(ir::VarId V) const {
 std::optional<int64_t> Interpreter::integer(ir::ExprId E, int Hops) const {
   const ir::Expr &X = P.Code.Exprs[E];
   if (X.Kind == ExprKind::Unary && X.Name == "-")
-    if (auto V = integer(X.Args[0]))
+    if (auto V = integer(X.Args[0], Hops))
       return -*V;
   if (X.Kind == ExprKind::Binary && (X.Name == "+" || X.Name == "-"))
-    if (auto L = integer(X.Args[0]), R = L ? integer(X.Args[1]) : std::nullopt; R)
+    if (auto L = integer(X.Args[0], Hops), R = L ? integer(X.Args[1], Hops) : std::nullopt; R)
       return X.Name == "+" ? *L + *R : *L - *R;
   int64_t Result;
   if (X.Kind == ExprKind::Literal && P.Code.type(E).Kind == TypeKind::Integer &&
@@ -61,13 +61,13 @@ std::optional<int64_t> Interpreter::integer(ir::ExprId E, int Hops) const {
   if (X.Kind == ExprKind::Literal && (X.Name == "true" || X.Name == "false"))
     return X.Name == "true";
   if ((X.Kind == ExprKind::Cast || X.Kind == ExprKind::List || X.Kind == ExprKind::Construct) && X.Args.size() == 1)
-    return integer(X.Args[0]);
+    return integer(X.Args[0], Hops);
   if (ir::ExprId Tensor = countsDimensions(E); Tensor != None)
     if (auto It = Last.find(Tensor); It != Last.end() && It->second.Kind == Placement::Sharded && It->second.Rank >= 0)
       return It->second.Rank;
   if (X.Kind == ExprKind::Ref && X.Var != None)
     if (auto It = R.Init.find(X.Var); It != R.Init.end() && neverChanges(X.Var))
-      return integer(It->second);
+      return integer(It->second, Hops);
   // `x.mean(dim)` in a function that is called with one
   constexpr int Deep = 8; // through functions that call each other
   if (X.Kind == ExprKind::Ref && X.Var != None && P.Code.Vars[X.Var].Param && Hops != Deep && !reassigned(X.Var)) {

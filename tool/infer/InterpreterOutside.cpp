@@ -140,6 +140,15 @@ bool Interpreter::changesFolder(ir::ExprId E, const ir::Expr &X) {
   return true;
 }
 
+/// What is written to `To`, or to what it is the address of, is each process's own.
+void Interpreter::setOutside(ir::ExprId To) {
+  if (To == None)
+    return;
+  const ir::Expr &X = P.Code.Exprs[P.unconverted(To)];
+  if (std::optional<Location> L = lvalue(X.Kind == ExprKind::Unary && X.Name == "&" ? X.Args[0] : P.unconverted(To)))
+    Current[*L].Equal = Strength::Outside;
+}
+
 void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   const bool Library = writesByLibrary(X);
   const bool Folder = makesFolder(X.Name);
@@ -172,8 +181,8 @@ void Interpreter::changesFiles(ir::ExprId E, const ir::Expr &X) {
   }
   ++Meetings;
   for (size_t I = 0; I < X.Args.size() && I < 32; ++I) // `rename(from, to, error)`: the main process's alone is told
-    if (std::optional<Location> L = (X.Writable >> I & 1) && X.Args[I] != None ? lvalue(X.Args[I]) : std::nullopt)
-      Current[*L].Equal = Strength::Outside;
+    if (X.Writable >> I & 1)
+      setOutside(X.Args[I]);
   if (changesFolder(E, X))
     return;
   if (OutsideChoices > 0) { // another process may have changed what the choice looked at
@@ -190,10 +199,26 @@ static bool isEngine(StringRef Type) {
          Type.contains("independent_bits_engine") || Type.contains("shuffle_order_engine");
 }
 
+/// Whether there is a `++n`, `--n`, `n += 1` in it.
+bool Interpreter::countsUp(ir::ExprId E) const {
+  bool Found = false;
+  P.forEachExpr(E, [&](ir::ExprId Sub) {
+    const ir::Expr &X = P.Code.Exprs[Sub];
+    Found |= X.Kind == ExprKind::Assign || (X.Kind == ExprKind::Unary && (X.Name == "++" || X.Name == "--"));
+  });
+  return Found;
+}
+
 /// Has the ranks agree on what the main process has.
 void Interpreter::agree(ir::ExprId E, const Value &V) {
   if (!V.outside() || !V.replicated() || !Recording)
     return;
+  const ir::Expr &Choice = P.Code.Exprs[P.unconverted(E)];
+  if (Choice.Kind == ExprKind::Binary && (Choice.Name == "&&" || Choice.Name == "||") && countsUp(E)) {
+    for (ir::ExprId Side : Choice.Args) // `!stop && ++epoch < n` is to count on all ranks, or on none
+      agree(Side, Last[Side]);
+    return;
+  }
   bool Flag = false; // maybe atomic, or volatile
   P.forEachExpr(E, [&](ir::ExprId Sub) { Flag |= setBeside().count(P.Code.Exprs[Sub].Var) != 0; });
   // `if (std::ifstream("stop"))`, `if (file)`: whether it is open
@@ -329,8 +354,9 @@ void Interpreter::writesOutside(const ir::Expr &X) {
   if (P.Code.type(P.unconverted(To)).Kind == ir::TypeKind::Stream) { // they are no values: all that is read of it later
     if (Stream.Kind == ExprKind::Ref && StringRef(P.Code.typeOf(Stream.Var).Name).contains("stringstream"))
       OutsideStreams.insert(Stream.Var);
-  } else if (std::optional<Location> L = lvalue(To))
-    Current[*L].Equal = Strength::Outside;
+  } else {
+    setOutside(To);
+  }
 }
 
 /// What is read from a stream or file of the system's entropy, `in.read(reinterpret_cast<char*>(&seed), sizeof seed)`.
@@ -340,38 +366,18 @@ void Interpreter::readsOutside(const ir::Expr &X) {
   bool Shifts = (Name == ">>" || Name == "operator>>") && !X.Args.empty();
   if (!Into && !Shifts)
     return;
-  for (ir::ExprId Arg : Shifts ? llvm::ArrayRef(X.Args).take_back(1) : llvm::ArrayRef(X.Args)) {
-    const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)];
-    if (std::optional<Location> L =
-            lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : P.unconverted(Arg)))
-      Current[*L].Equal = Strength::Outside;
-  }
+  for (ir::ExprId Arg : Shifts ? llvm::ArrayRef(X.Args).take_back(1) : llvm::ArrayRef(X.Args))
+    setOutside(Arg);
 }
 
 /// Whether a generator is one that data sets or transforms draw from, too, once they have been read from: each rank has
 /// drawn for its own rows, so that what it gives next is another number on each.
 bool Interpreter::drawnByReaders(ir::ExprId E, const ir::Expr &X) {
-  auto Shared = [](StringRef Name) { return Name == "rand" || Name == "std::rand" || Name == "random"; };
-  auto Named = [&](const ir::Expr &Y, const ir::Type &T) {
-    return (Y.Kind == ExprKind::Ref || Y.Kind == ExprKind::Field) && Y.Var != None &&
-           (P.Code.Vars[Y.Var].Global || P.Code.Vars[Y.Var].Field) && isEngine(T.Name);
-  };
-  if (!Read)
-    return false;
-  if (!ReaderEngines) {
-    ReaderEngines.emplace();
-    for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
-      if (ofLoaders(F))
-        P.forEachExprIn(P.Code.Functions[F].Body, [&](ir::ExprId Sub) {
-          const ir::Expr &Y = P.Code.Exprs[Sub];
-          if (Shared(Y.Name))
-            ReaderEngines->insert(None);
-          if (Named(Y, P.Code.type(Sub)))
-            ReaderEngines->insert(Y.Var);
-        });
-  }
-  return !ReaderEngines->empty() && (Shared(X.Name) || Named(X, P.Code.type(E))) &&
-         ReaderEngines->count(Shared(X.Name) ? None : X.Var) != 0 && !ofLoaders(Frames.back().Function);
+  const bool Library = drawsFromLibrary(X.Name);
+  const bool Named = (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && X.Var != None &&
+                     (P.Code.Vars[X.Var].Global || P.Code.Vars[X.Var].Field) && isEngine(P.Code.type(E).Name);
+  return Read && (Library || Named) && namedByLoaders().count(Library ? None : X.Var) != 0 &&
+         !ofLoaders(Frames.back().Function);
 }
 
 /// Follows what comes from outside through expressions, to the seeds of generators.
@@ -399,9 +405,8 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
   if (X.Kind == ExprKind::Call && (isOutside(X.Name) || isQuery(X.Name))) {
     V.Equal = Strength::Outside;
     for (ir::ExprId Arg : X.Args) // `gettimeofday(&now, nullptr)`, `gethostname(name, sizeof name)`
-      if (const ir::Expr &To = P.Code.Exprs[P.unconverted(Arg)]; isOutside(Name))
-        if (std::optional<Location> L = lvalue(To.Kind == ExprKind::Unary && To.Name == "&" ? To.Args[0] : Arg))
-          Current[*L].Equal = Strength::Outside;
+      if (isOutside(Name))
+        setOutside(Arg);
     return;
   }
   if (X.Kind == ExprKind::Call || X.Kind == ExprKind::Construct || X.Kind == ExprKind::Binary)
@@ -447,8 +452,7 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     for (ir::ExprId Arg : X.Args)
       if (StringRef(P.Code.type(Arg).Name).contains("std::random_device"))
         if (const ir::Expr &Begin = P.Code.Exprs[P.unconverted(X.Args[0])]; Begin.Object != None)
-          if (std::optional<Location> L = lvalue(Begin.Object))
-            Current[*L].Equal = Strength::Outside;
+          setOutside(Begin.Object);
   // `uniform(device)`: a draw of a distribution, straight from the system's entropy
   bool Any = X.Object != None && Last[X.Object].outside();
   for (ir::ExprId Arg : X.Args)

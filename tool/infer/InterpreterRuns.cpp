@@ -130,19 +130,6 @@ void Interpreter::onceAlone() {
     P.forEachExprIn(Loop, Look);
 }
 
-/// Whether a `thread_local` variable is used where data are read or threads run: each makes its own there, and ranks
-/// can't meet to agree on what of.
-bool Interpreter::madeInThreads(ir::VarId V) {
-  if (!P.Code.Vars[V].EachThread)
-    return false;
-  bool Used = readBeside().count(V) != 0;
-  for (ir::FuncId F = 0; F != P.Code.Functions.size(); ++F)
-    if (ofLoaders(F))
-      P.forEachExprIn(P.Code.Functions[F].Body,
-                      [&](ir::ExprId E) { Used |= P.Code.Exprs[E].Kind == ExprKind::Ref && P.Code.Exprs[E].Var == V; });
-  return Used;
-}
-
 void Interpreter::once() {
   static_cast<OneRun &>(*this) = OneRun();
   if (P.Main == None)

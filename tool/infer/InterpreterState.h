@@ -163,10 +163,10 @@ struct OverRuns {
     std::vector<ir::FuncId> Calls;
   };
 
-  bool Restart = false;                             ///< this run has found out what another has to know from its start
-  std::optional<std::set<ir::VarId>> AssignedTo;    ///< variables that are assigned to as a whole
-  std::optional<std::set<ir::VarId>> ReaderEngines; ///< generators that data are read with; None: the C library's
-  uint64_t Steps = 0;                               ///< of all rounds
+  bool Restart = false;                              ///< this run has found out what another has to know from its start
+  std::optional<std::set<ir::VarId>> AssignedTo;     ///< variables that are assigned to as a whole
+  std::optional<std::set<ir::VarId>> NamedByLoaders; ///< what loaders' functions name; None: the C library's generator
+  uint64_t Steps = 0;                                ///< of all rounds
   bool Exhausted = false;
   std::set<uint32_t> KeepWhole; ///< evaluation loaders that can't be shared out
   bool FilesDecide = false;     ///< files are changed where something from outside decides: the ranks agree on all such

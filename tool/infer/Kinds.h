@@ -39,6 +39,8 @@ bool startsTask(const Program &P, ir::ExprId E);
 ir::ExprId copiedObject(const Program &P, ir::ExprId E);
 /// Whether a function draws a number from the standard library's generators.
 bool drawsNumber(llvm::StringRef Name);
+bool drawsFromLibrary(llvm::StringRef Name); ///< of C's `rand`
+
 /// Whether a function tells what may differ between processes, or changes what they have in common: clocks, entropy,
 /// files.
 bool differsOrChanges(llvm::StringRef Name);
