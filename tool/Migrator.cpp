@@ -87,8 +87,9 @@ std::vector<Migrator::Plan> Migrator::analyse(std::vector<ir::Unit> Read, const 
   return Plans;
 }
 
-/// The program's own target, and those of libraries whose sources are edited.
-std::vector<std::string> Migrator::targets(const Program &P, const Migration &M) const {
+/// The program's own target, those of libraries whose sources are edited, and all that include an edited header: it
+/// asks for the runtime's now.
+std::vector<std::string> Migrator::targets(const Program &P, const Migration &M) {
   std::vector<std::string> Names;
   for (const UnitCommand &Unit : Tree.Units) {
     bool Edited = any_of(M.Edits, [&](const Edit &E) { return E.Path == Unit.Source; });
@@ -96,6 +97,13 @@ std::vector<std::string> Migrator::targets(const Program &P, const Migration &M)
     if ((Main || (Edited && is_contained(P.Sources, Unit.Source))) && !is_contained(Names, Unit.Target))
       Names.push_back(Unit.Target);
   }
+  if (!Including)
+    Including = includingTargets(Tree);
+  for (const Edit &E : M.Edits)
+    if (auto Found = Including->find(E.Path); Found != Including->end())
+      for (const std::string &Target : Found->second)
+        if (!is_contained(Names, Target))
+          Names.push_back(Target);
   return Names;
 }
 

@@ -36,7 +36,7 @@ private:
 
   const std::string &text(const std::string &Path, const Overlay &Edited);
   std::vector<Plan> analyse(std::vector<ir::Unit> Read, const Overlay &Edited);
-  std::vector<std::string> targets(const Program &P, const Migration &M) const;
+  std::vector<std::string> targets(const Program &P, const Migration &M);
   /// What the configuration of a program puts in force: that of the file with its `main`.
   const InForce &inForce(const Program &P) const;
   bool silences(const Rule *R, const std::string &Path, uint32_t Line, llvm::StringRef Code, llvm::StringRef Name);
@@ -65,6 +65,8 @@ private:
   std::set<std::tuple<std::string, unsigned, std::string>> Silenced; ///< suppressions that did: file, line, code
   /// By source and target: what didn't compile before.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> Errors;
+  /// By header: whose units include it. Found out when it is asked for.
+  std::optional<std::map<std::string, std::set<std::string>>> Including;
   Result Final;
 };
 

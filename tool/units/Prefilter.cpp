@@ -71,6 +71,7 @@ public:
   struct Unit {
     bool Trains = false;
     migrate::Main Main = Main::None;
+    std::vector<std::string> Parts; ///< real paths of these files, its own first
   };
 
   /// The file, with the project's files that it includes.
@@ -117,6 +118,7 @@ public:
       Result.Trains |= F->Trains;
       Result.Main = std::max(Result.Main, F->Main);
       Parts.push_back(F);
+      Result.Parts.push_back(F->Path);
       for (const auto &[Name, Quoted] : F->Includes) {
         if (Quoted)
           Work.push_back((sys::path::parent_path(F->Path) + "/" + Name).str());
@@ -204,6 +206,18 @@ private:
 bool hasMain(const std::string &Source) {
   auto Buffer = MemoryBuffer::getFile(Source, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   return Buffer && findMain((*Buffer)->getBuffer()) != Main::None;
+}
+
+std::map<std::string, std::set<std::string>> includingTargets(const Project &P) {
+  Scanner S(P);
+  std::map<std::string, std::set<std::string>> Result;
+  for (const UnitCommand &Command : P.Units) {
+    const Scanner::Unit U = S.scan(Command);
+    for (const std::string &Part : U.Parts)
+      if (Part != Command.Source && !Command.Target.empty())
+        Result[Part].insert(Command.Target);
+  }
+  return Result;
 }
 
 Prefiltered prefilter(const Project &P) {

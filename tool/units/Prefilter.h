@@ -18,6 +18,9 @@ struct Prefiltered {
 
 Prefiltered prefilter(const Project &P);
 
+/// By header of the project: the targets of units that include it, as far as can be told without a parser.
+std::map<std::string, std::set<std::string>> includingTargets(const Project &P);
+
 /// Whether a source has a `main`, as far as can be told without a parser.
 bool hasMain(const std::string &Source);
 
