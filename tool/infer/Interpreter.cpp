@@ -148,7 +148,9 @@ Value Interpreter::eval(ir::ExprId E) {
   const bool Uncut = Cuts.count(E) && BroughtTogether.count(E) && V.replicated(); // of all rows, all
   if (Cuts.count(E) && V.replicated() && !V.Nothing && !Uncut) {
     if (V.outside())
-      note("outside-entropy", E, V, "is a batch that differs between processes");
+      note("outside-entropy", E, V,
+           raced().empty() ? "is a batch that differs between processes"
+                           : "is a batch that differs between processes (sort what several threads put into a list)");
     // A function that makes one step is called in several loops of them. (Not beside those in an epoch, for what is
     // evaluated there.)
     const Loop *Step = stepLoop();

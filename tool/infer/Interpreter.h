@@ -443,6 +443,7 @@ private:
   const std::set<ir::VarId> &namedByLoaders();
   bool madeInThreads(ir::VarId V);
   bool setsFlag(ir::ExprId Handler) const;
+  const std::map<ir::VarId, ir::ExprId> &raced() const; ///< lists that several threads fill (InterpreterRaces.cpp)
 
   // Files that a program writes and reads (InterpreterFiles.cpp)
   void pathsOf(ir::ExprId E, std::set<std::string> &Into, int Hops) const;

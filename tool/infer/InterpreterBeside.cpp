@@ -22,8 +22,7 @@ static bool isFlag(const ir::Type &T) {
          Name.starts_with("std::atomic_flag");
 }
 
-/// The functions that `E` names: a lambda, a function, a pointer to one.
-static void functionsNamed(const Program &P, ir::ExprId E, std::vector<ir::FuncId> &Into) {
+void functionsNamed(const Program &P, ir::ExprId E, std::vector<ir::FuncId> &Into) {
   const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
   if (X.Kind == ExprKind::Unary && X.Name == "&" && X.Args[0] != None)
     return functionsNamed(P, X.Args[0], Into);

@@ -421,7 +421,8 @@ void Interpreter::fromOutside(ir::ExprId E, const ir::Expr &X, Value &V) {
     V.Equal = Strength::Outside;
   bool Stream = X.Kind == ExprKind::Ref && P.Code.type(E).Kind == ir::TypeKind::FileStream;
   auto Opened = Stream ? Current.find(Location{X.Var, {}}) : Current.end();
-  bool Beside = (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && Threads == 0 && setBeside().count(X.Var);
+  bool Beside = (X.Kind == ExprKind::Ref || X.Kind == ExprKind::Field) && Threads == 0 &&
+                (setBeside().count(X.Var) != 0 || raced().count(X.Var) != 0);
   if (Beside || (X.Kind == ExprKind::Ref && OutsideStreams.count(X.Var)) ||
       (Opened != Current.end() && Opened->second.outside())) {
     V.Equal = Strength::Outside;

@@ -156,6 +156,10 @@ void Interpreter::once() {
     if (P.Code.Vars[V].Global && P.Code.Vars[V].Decl.Editable && Numbers)
       Current.try_emplace(Location{V, {}}, Value::of(Placement::Zero, None));
   }
+  for (const auto &[List, Filled] : raced())
+    if (namedByLoaders().count(List) != 0)
+      note("outside-entropy", Filled, Value(),
+           "fills a list that loaders read in the order in which threads come (sort it)");
   exec(P.Code.Functions[P.Main].Body);
   atExit();
   if (!Restart)

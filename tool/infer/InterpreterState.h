@@ -180,13 +180,14 @@ struct OverRuns {
   std::optional<bool> Derivatives;                    ///< at inputs are taken
   std::map<uint32_t, int> LeastRank; ///< by `Value::RankOf`: dimensions that it has at least, since one was asked for
   mutable std::map<ir::VarId, std::vector<ir::ExprId>> OptionCalls; ///< `options.reduction(kSum);`, by variable
-  mutable std::optional<std::set<ir::VarId>> Changed;   ///< what is assigned to, or handed to what may write
-  mutable std::optional<std::set<ir::ExprId>> Targets;  ///< what stands where tensors are written
-  mutable std::optional<std::set<ir::VarId>> Hidden;    ///< variables whose address is kept where nothing follows it
-  mutable std::optional<std::set<ir::VarId>> Beside;    ///< flags that are set beside the training
-  mutable std::optional<std::set<ir::VarId>> ReadIn;    ///< what threads read beside the training
-  mutable std::optional<std::set<ir::ExprId>> Awaited;  ///< what opens files that are written and read
-  mutable std::optional<std::set<std::string>> Removed; ///< files that the program removes
+  mutable std::optional<std::set<ir::VarId>> Changed;  ///< what is assigned to, or handed to what may write
+  mutable std::optional<std::set<ir::ExprId>> Targets; ///< what stands where tensors are written
+  mutable std::optional<std::set<ir::VarId>> Hidden;   ///< variables whose address is kept where nothing follows it
+  mutable std::optional<std::set<ir::VarId>> Beside;   ///< flags that are set beside the training
+  mutable std::optional<std::set<ir::VarId>> ReadIn;   ///< what threads read beside the training
+  mutable std::optional<std::map<ir::VarId, ir::ExprId>> Raced; ///< lists that several threads fill, and where
+  mutable std::optional<std::set<ir::ExprId>> Awaited;          ///< what opens files that are written and read
+  mutable std::optional<std::set<std::string>> Removed;         ///< files that the program removes
   mutable std::map<ir::FuncId, Body> Bodies;
   std::map<ir::StmtId, std::set<ir::VarId>> Rebinds;        ///< what is assigned within a branch or loop
   mutable std::map<ir::FuncId, std::set<ir::FuncId>> Apart; ///< what a function may run; empty if it isn't apart

@@ -33,6 +33,8 @@ bool replacesItems(const ir::Expr &X);
 /// What makes an item of a list of several values that are written with it: `Entry{epoch, loss.item<double>()}`,
 /// `{loss.item<double>(), x.size(0)}`, `std::make_pair(a, b)`. None of anything else.
 ir::ExprId madeBy(const Program &P, ir::ExprId Item);
+/// The functions that `E` names: a lambda, a function, a pointer to one.
+void functionsNamed(const Program &P, ir::ExprId E, std::vector<ir::FuncId> &Into);
 /// Whether an expression has a function run that it is given: in a thread, by a pool's task, at once.
 bool startsTask(const Program &P, ir::ExprId E);
 /// The object that `std::make_shared<Log>(Log{step, loss})` copies. None of anything else.
