@@ -26,46 +26,44 @@ struct Runs {
 
 class Races {
   const Program &P;
-  std::map<ir::VarId, ir::ExprId> Raced; ///< where they are filled
-  std::map<ir::VarId, ir::VarId> Given;  ///< parameters, `std::ref(results)`
+  std::map<ir::VarId, ir::ExprId> Raced;          ///< where they are filled
+  std::map<ir::VarId, std::set<ir::VarId>> Given; ///< by parameter, `std::ref(results)`
   std::vector<Runs> Next;
 
-  /// Whether items that are put into it in another order lie in another order.
+  /// Whether items that are put into it in another order lie in another order, and aren't tasks.
   static bool keepsOrder(const ir::Type &T) {
-    const StringRef Name = T.Name;
-    return !Name.contains("map<") && !Name.contains("set<") && !Name.starts_with("std::vector<std::thread") &&
+    const StringRef Name = T.Name, Outer = Name.take_until([](char C) { return C == '<'; });
+    return !Outer.ends_with("map") && !Outer.ends_with("set") && !Name.starts_with("std::vector<std::thread") &&
            !Name.contains("std::function<") && !Name.contains("std::packaged_task<") && !Name.contains("std::future<");
   }
 
-  /// The list of all threads that `E` names in `F`; None of a thread's own.
-  ir::VarId shared(ir::ExprId E, const Runs &F) const {
+  /// The lists of all threads that `E` may name in `F`; none of a thread's own.
+  std::set<ir::VarId> shared(ir::ExprId E, const Runs &F) const {
     const ir::Expr &X = P.Code.Exprs[P.unconverted(E)];
     if (X.Kind == ExprKind::Unary && X.Name == "*" && X.Args[0] != None)
       return shared(X.Args[0], F);
-    if (X.Kind == ExprKind::Ref && X.Var != None) {
-      if (auto Passed = Given.find(X.Var); Passed != Given.end())
-        return Passed->second;
-      return P.Code.Vars[X.Var].Function != F.Function || P.Code.Vars[X.Var].Global ? X.Var : None;
-    }
-    if (X.Kind != ExprKind::Field || X.Var == None)
-      return None;
-    return isShared(X.Object, F) ? X.Var : None;
+    if (X.Var == None || (X.Kind != ExprKind::Ref && X.Kind != ExprKind::Field))
+      return {};
+    if (X.Kind == ExprKind::Field)
+      return isShared(X.Object, F) ? std::set{X.Var} : std::set<ir::VarId>();
+    if (auto Passed = Given.find(X.Var); Passed != Given.end())
+      return Passed->second;
+    const ir::Var &V = P.Code.Vars[X.Var];
+    return V.Function != F.Function || V.Global ? std::set{X.Var} : std::set<ir::VarId>();
   }
 
   /// Whether an object is the same one in all threads.
   bool isShared(ir::ExprId Object, const Runs &F) const {
-    if (Object == None)
+    if (Object == None || P.Code.Exprs[P.unconverted(Object)].Kind == ExprKind::This)
       return F.Shares;
-    const ir::Expr &X = P.Code.Exprs[P.unconverted(Object)];
-    return X.Kind == ExprKind::This ? F.Shares : shared(Object, F) != None;
+    return !shared(Object, F).empty();
   }
 
   void collects(ir::ExprId E, const Runs &F) {
     const ir::Expr &X = P.Code.Exprs[E];
-    if (X.Kind != ExprKind::Call || X.Object == None || !isCollecting(X.Name) || !keepsOrder(P.Code.type(X.Object)))
-      return;
-    if (const ir::VarId List = shared(X.Object, F); List != None)
-      Raced.emplace(List, E);
+    if (X.Kind == ExprKind::Call && X.Object != None && isCollecting(X.Name) && keepsOrder(P.Code.type(X.Object)))
+      for (ir::VarId List : shared(X.Object, F))
+        Raced.emplace(List, E);
   }
 
   /// What `std::thread(f, std::ref(x))` and the like start.
@@ -101,13 +99,20 @@ class Races {
       return;
     if (const ir::Expr &List = P.Code.Exprs[P.unconverted(X.Args[0])];
         (List.Kind == ExprKind::Ref || List.Kind == ExprKind::Field) && List.Var != None)
-      Given.emplace(Param, List.Var);
+      Given[Param].insert(List.Var);
   }
 
   static bool startsOne(const Program &P, const ir::Expr &X) {
     const StringRef Type = X.Type == None ? "" : StringRef(P.Code.Types[X.Type].Name);
     return X.Name == "std::async" ||
            (X.Kind == ExprKind::Construct && !X.Args.empty() && (Type == "std::thread" || Type == "std::jthread"));
+  }
+
+  /// `at::parallel_for(0, n, 1, f)`, `std::for_each(std::execution::par, first, last, f)`
+  static bool runsParallel(const Program &P, const ir::Expr &X) {
+    return X.Name == "at::parallel_for" || X.Name == "at::launch" || X.Name == "tbb::parallel_for" ||
+           (StringRef(X.Name).starts_with("std::") && !X.Args.empty() && X.Args[0] != None &&
+            StringRef(P.Code.type(X.Args[0]).Name).contains("execution::"));
   }
 
   /// Whether a method is one of a class that keeps a list of threads, a pool: it runs what it is given in one of them.
@@ -137,7 +142,10 @@ class Races {
             if (const ir::Expr &Starts = P.Code.Exprs[Sub]; startsOne(P, Starts))
               start(Starts.Args);
           });
-    if (const ir::FuncId Called = X.Kind == ExprKind::Call ? P.callee(X) : None; Called != None && ofPool(Called))
+    if (X.Kind != ExprKind::Call)
+      return;
+    const ir::FuncId Called = P.callee(X);
+    if (runsParallel(P, X) || (Called != None && ofPool(Called)))
       start(X.Args); // `pool.enqueue([&] { … })`
   }
 
@@ -172,10 +180,14 @@ public:
             collects(E, {None, true});
         });
     for (const ir::Expr &X : P.Code.Exprs) // what is sorted lies as it does everywhere
-      if (X.Name == "std::sort" || X.Name == "std::stable_sort")
+      if (StringRef(X.Name).starts_with("std::") && StringRef(X.Name).ends_with("sort")) {
+        auto Sorted = [&](ir::ExprId Sub) { Raced.erase(P.Code.Exprs[Sub].Var); };
+        if (X.Object != None)
+          P.forEachExpr(X.Object, Sorted);
         for (ir::ExprId Arg : X.Args)
           if (Arg != None)
-            P.forEachExpr(Arg, [&](ir::ExprId Sub) { Raced.erase(P.Code.Exprs[Sub].Var); });
+            P.forEachExpr(Arg, Sorted);
+      }
     return Raced;
   }
 };

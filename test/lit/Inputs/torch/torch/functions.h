@@ -228,6 +228,10 @@ Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
 std::vector<Tensor> where(const Tensor& condition);
 void manual_seed(uint64_t seed);
 void set_num_threads(int);
+template <class F>
+void parallel_for(int64_t begin, int64_t end, int64_t grain_size, const F& f) {
+  f(begin, end);
+}
 
 }  // namespace at
 
